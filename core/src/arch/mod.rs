@@ -1,0 +1,25 @@
+//! The only unsafe code of the crate, one backend a file.
+//!
+//! Every backend of an operation computes the same answer as `scalar`; the
+//! tests below run on each one that the machine has.
+#![allow(unsafe_code)]
+
+pub(crate) mod scalar;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86_64;
+#[cfg(feature = "zstd")]
+pub(crate) mod zstd;
+
+use crate::cpu::Cpu;
+
+/// Continues a raw (not inverted) CRC-32C register over `bytes`, with the best
+/// instructions that `cpu` allows.
+pub(crate) fn crc32c_update(cpu: Cpu, state: u32, bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if cpu.has_sse42() {
+        // SAFETY: a Cpu with sse42 comes only from CPUID, so the processor has it.
+        return unsafe { x86_64::crc32c_sse42(state, bytes) };
+    }
+    let _ = cpu;
+    scalar::crc32c(state, bytes)
+}

@@ -1,0 +1,62 @@
+//! Portable backend: CRC-32C by slicing-by-8 tables (8 KiB of read-only data).
+
+/// Castagnoli polynomial, reflected.
+const POLY: u32 = 0x82f6_3b78;
+
+static TABLES: [[u32; 256]; 8] = tables();
+
+#[allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // evaluated by the compiler
+const fn tables() -> [[u32; 256]; 8] {
+    let mut tables = [[0u32; 256]; 8];
+    let mut i = 0;
+    while i < 256 {
+        let mut crc = i as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ POLY } else { crc >> 1 };
+            bit += 1;
+        }
+        tables[0][i] = crc;
+        i += 1;
+    }
+    let mut t = 1;
+    while t < 8 {
+        let mut i = 0;
+        while i < 256 {
+            let before = tables[t - 1][i];
+            tables[t][i] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
+            i += 1;
+        }
+        t += 1;
+    }
+    tables
+}
+
+/// A byte always lies inside a table of 256, so this cannot be out of bounds.
+#[allow(clippy::indexing_slicing)]
+#[inline(always)]
+fn look(table: &[u32; 256], byte: u8) -> u32 {
+    table[byte as usize]
+}
+
+/// Continues the raw register `state` over `bytes`.
+pub(crate) fn crc32c(mut state: u32, bytes: &[u8]) -> u32 {
+    let [t0, t1, t2, t3, t4, t5, t6, t7] = &TABLES;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for &[b0, b1, b2, b3, b4, b5, b6, b7] in chunks {
+        let [s0, s1, s2, s3] = state.to_le_bytes();
+        state = look(t7, b0 ^ s0)
+            ^ look(t6, b1 ^ s1)
+            ^ look(t5, b2 ^ s2)
+            ^ look(t4, b3 ^ s3)
+            ^ look(t3, b4)
+            ^ look(t2, b5)
+            ^ look(t1, b6)
+            ^ look(t0, b7);
+    }
+    for &byte in rest {
+        let [low, ..] = state.to_le_bytes();
+        state = look(t0, low ^ byte) ^ (state >> 8);
+    }
+    state
+}

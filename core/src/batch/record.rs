@@ -1,0 +1,447 @@
+//! Records, of whatever version.
+//!
+//! A v2 record:
+//!
+//! ```text
+//!  length           varint   bytes behind this field
+//!  attributes       i8       0, ignored
+//!  timestamp delta  varlong  against base_timestamp
+//!  offset delta     varint   against base_offset
+//!  key length       varint   negative = null      key
+//!  value length     varint   negative = null      value
+//!  header count     varint
+//!    key length     varint   ≥ 0                  key
+//!    value length   varint   negative = null      value
+//! ```
+//! The fields must take up exactly `length` bytes. Offset deltas are whatever the
+//! producer wrote: readers check neither their order nor the last one, since
+//! compaction leaves gaps. Source: `DefaultRecord.java`.
+
+use super::control::Control;
+use super::headers::Headers;
+use super::legacy::{Inner, Message, Span, inner_timestamp, resolve_base};
+use super::{BatchHeader, TimestampType};
+use crate::crc32c::crc32;
+use crate::error::{Error, ErrorKind, RecordFault, WrapperFault};
+use crate::varint::{VarintError, decode_varint, decode_varlong};
+
+/// Offset of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offset {
+    /// Its offset in the partition.
+    Absolute(i64),
+    /// Of a message in a v1 wrapper that was handed out before the wrapper's end
+    /// was seen: the base to be added comes with [`crate::BatchEnd::offset_base`].
+    Relative(i64),
+}
+
+impl Offset {
+    /// The offset in the partition, given the base of the batch.
+    #[must_use]
+    pub const fn resolve(self, base: i64) -> i64 {
+        match self {
+            Self::Absolute(offset) => offset,
+            Self::Relative(offset) => offset.wrapping_add(base),
+        }
+    }
+
+    /// The offset in the partition, where it is known already.
+    #[must_use]
+    pub const fn absolute(self) -> Option<i64> {
+        match self {
+            Self::Absolute(offset) => Some(offset),
+            Self::Relative(_) => None,
+        }
+    }
+}
+
+/// A record: borrows the buffers that it lies in.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Record<'a> {
+    /// Where it is in the partition.
+    pub offset: Offset,
+    /// Effective timestamp in epoch milliseconds: the batch's for LogAppendTime,
+    /// −1 for none.
+    pub timestamp: i64,
+    /// `None` is null, which differs from empty.
+    pub key: Option<&'a [u8]>,
+    /// `None` is null (a tombstone), which differs from empty.
+    pub value: Option<&'a [u8]>,
+    /// In their order; none for v0/v1.
+    pub headers: Headers<'a>,
+    /// Bytes on the wire, uncompressed; for v0/v1 with offset and size field.
+    pub size: usize,
+    /// v0/v1: the message's own CRC-32, already checked.
+    pub crc: Option<u32>,
+}
+
+/// Where the fields of a v2 record lie, relative to its first byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) size: usize,
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) key: Option<Span>,
+    pub(crate) value: Option<Span>,
+    pub(crate) headers: Span,
+    pub(crate) header_count: usize,
+}
+
+/// Why there is no layout yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The bytes end within the record, which has this size if that is known.
+    Incomplete(Option<u64>),
+    Fault(RecordFault),
+}
+
+impl From<VarintError> for Stop {
+    /// Inside a record all of whose bytes are there.
+    fn from(error: VarintError) -> Self {
+        Self::Fault(match error {
+            VarintError::Incomplete => RecordFault::Overrun,
+            VarintError::TooLong => RecordFault::Varint,
+        })
+    }
+}
+
+/// Reads the length of the record that `bytes` starts with: the whole size, and
+/// how many bytes of that the length field takes.
+pub(crate) fn record_size(bytes: &[u8]) -> Result<(u64, usize), Stop> {
+    match decode_varint(bytes) {
+        Ok((length, at)) => match u64::try_from(length) {
+            Ok(0) | Err(_) => Err(Stop::Fault(RecordFault::Length(length))),
+            Ok(n) => Ok((n + at as u64, at)),
+        },
+        Err(VarintError::Incomplete) => Err(Stop::Incomplete(None)),
+        Err(VarintError::TooLong) => Err(Stop::Fault(RecordFault::Varint)),
+    }
+}
+
+/// Walks the fields of a record.
+struct Fields<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl Fields<'_> {
+    #[inline]
+    fn rest(&self) -> &[u8] {
+        self.body.get(self.at..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<i32, Stop> {
+        let (n, len) = decode_varint(self.rest())?;
+        self.at += len;
+        Ok(n)
+    }
+
+    #[inline]
+    fn varlong(&mut self) -> Result<i64, Stop> {
+        let (n, len) = decode_varlong(self.rest())?;
+        self.at += len;
+        Ok(n)
+    }
+
+    /// A field of `len` bytes, negative for null.
+    #[inline]
+    fn span(&mut self, len: i32) -> Result<Option<Span>, Stop> {
+        let Ok(len) = usize::try_from(len) else { return Ok(None) };
+        if len > self.body.len() - self.at {
+            return Err(Stop::Fault(RecordFault::Overrun));
+        }
+        let span = Span { at: self.at, len };
+        self.at += len;
+        Ok(Some(span))
+    }
+
+    #[inline]
+    fn sized(&mut self) -> Result<Option<Span>, Stop> {
+        let len = self.varint()?;
+        self.span(len)
+    }
+}
+
+impl Layout {
+    /// Parses the record that `bytes` starts with.
+    #[inline]
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
+        let (total, at) = record_size(bytes)?;
+        let incomplete = Stop::Incomplete(Some(total));
+        let size = usize::try_from(total).map_err(|_| incomplete)?;
+        let body = bytes.get(..size).ok_or(incomplete)?;
+        // One byte of attributes, which nobody has used yet.
+        let mut fields = Fields { body, at: at + 1 };
+        let timestamp_delta = fields.varlong()?;
+        let offset_delta = fields.varint()?;
+        let key = fields.sized()?;
+        let value = fields.sized()?;
+        let count = fields.varint()?;
+        let headers_at = fields.at;
+        let header_count = usize::try_from(count)
+            .ok()
+            .filter(|&n| n <= size - headers_at)
+            .ok_or(Stop::Fault(RecordFault::HeaderCount(count)))?;
+        for _ in 0..header_count {
+            let key_len = fields.varint()?;
+            if fields.span(key_len)?.is_none() {
+                return Err(Stop::Fault(RecordFault::NullHeaderKey(key_len)));
+            }
+            fields.sized()?;
+        }
+        if fields.at != size {
+            let slack = u32::try_from(size - fields.at).unwrap_or(u32::MAX);
+            return Err(Stop::Fault(RecordFault::Slack(slack)));
+        }
+        let headers = Span { at: headers_at, len: size - headers_at };
+        Ok(Self { size, timestamp_delta, offset_delta, key, value, headers, header_count })
+    }
+
+    /// The record, from the bytes that were parsed.
+    #[inline]
+    pub(crate) fn record<'a>(&self, header: &BatchHeader, bytes: &'a [u8]) -> Record<'a> {
+        Record {
+            offset: Offset::Absolute(header.base_offset.wrapping_add(self.offset_delta.into())),
+            timestamp: effective_timestamp(header, self.timestamp_delta),
+            key: self.key.and_then(|span| bytes.get(span.as_range())),
+            value: self.value.and_then(|span| bytes.get(span.as_range())),
+            headers: Headers::new(
+                bytes.get(self.headers.as_range()).unwrap_or_default(),
+                self.header_count,
+            ),
+            size: self.size,
+            crc: None,
+        }
+    }
+}
+
+/// LogAppendTime overrides whatever delta the producer wrote.
+pub(crate) const fn effective_timestamp(header: &BatchHeader, delta: i64) -> i64 {
+    match header.attributes.timestamp_type() {
+        TimestampType::CreateTime => header.base_timestamp.wrapping_add(delta),
+        TimestampType::LogAppendTime => header.max_timestamp,
+    }
+}
+
+/// The fault of records that end, or go on, where the count says otherwise.
+pub(crate) fn count_error(header: &BatchHeader, found: u32, more: bool) -> Error {
+    let declared = header.record_count.unwrap_or(0);
+    ErrorKind::RecordCount { declared, found, more }.at(header.position + 57)
+}
+
+/// The records of one batch, from a slice that holds all of them uncompressed.
+///
+/// Yields `Err` once, as the last item, where they cannot be parsed, or where
+/// their number is not the one declared: then those before it are not to be
+/// trusted either, as Kafka refuses the whole batch.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    header: BatchHeader,
+    bytes: &'a [u8],
+    at: usize,
+    found: u32,
+    shape: Shape,
+    /// Absolute position of the bytes, or of the compressed payload they are from.
+    position: u64,
+    inflated: bool,
+    done: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// v2.
+    Batch,
+    /// A v0/v1 message that is not compressed.
+    Message,
+    /// The inside of a v0/v1 wrapper. A base that cannot be is told at the end, as
+    /// for a reader that streams.
+    Set { base: Result<i64, WrapperFault> },
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn of_batch(
+        header: BatchHeader,
+        bytes: &'a [u8],
+        position: u64,
+        inflated: bool,
+    ) -> Result<Self, Error> {
+        if header.record_count.is_some_and(|n| n < 0) {
+            return Err(count_error(&header, 0, false));
+        }
+        Ok(Self::new(header, bytes, Shape::Batch, position, inflated))
+    }
+
+    pub(super) const fn of_message(header: BatchHeader, entry: &'a [u8]) -> Self {
+        Self::new(header, entry, Shape::Message, header.position, false)
+    }
+
+    pub(super) fn of_set(header: BatchHeader, plain: &'a [u8], position: u64) -> Self {
+        let base = resolve_base(&header, last_inner_offset(plain));
+        Self::new(header, plain, Shape::Set { base }, position, true)
+    }
+
+    const fn new(
+        header: BatchHeader,
+        bytes: &'a [u8],
+        shape: Shape,
+        position: u64,
+        inflated: bool,
+    ) -> Self {
+        Self { header, bytes, at: 0, found: 0, shape, position, inflated, done: false }
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        if self.inflated {
+            kind.at(self.position).inside(self.at as u64)
+        } else {
+            kind.at(self.position + self.at as u64)
+        }
+    }
+
+    fn next_of_batch(&mut self) -> Option<Result<Record<'a>, Error>> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let declared = self.header.record_count.unwrap_or(0).unsigned_abs();
+        if self.found == declared {
+            return (!rest.is_empty()).then(|| Err(count_error(&self.header, self.found, true)));
+        }
+        if rest.is_empty() {
+            return Some(Err(count_error(&self.header, self.found, false)));
+        }
+        let layout = match Layout::parse(rest) {
+            Ok(layout) => layout,
+            Err(stop) => return Some(Err(self.error(past_end(stop)))),
+        };
+        let record = layout.record(&self.header, rest);
+        if self.header.is_control()
+            && let Err(fault) = Control::parse(record.key, record.value)
+        {
+            return Some(Err(self.error(ErrorKind::MalformedControl(fault))));
+        }
+        self.at += layout.size;
+        self.found += 1;
+        Some(Ok(record))
+    }
+
+    fn next_message(&mut self) -> Option<Result<Record<'a>, Error>> {
+        if self.found > 0 {
+            return None;
+        }
+        self.found = 1;
+        let offset = Offset::Absolute(self.header.base_offset);
+        Some(match Message::parse(self.bytes) {
+            Ok(message) => Ok(message_record(self.bytes, &message, offset, message.timestamp)),
+            Err(fault) => Err(self.error(ErrorKind::MalformedRecord(fault))),
+        })
+    }
+
+    fn next_of_set(
+        &mut self,
+        base: Result<i64, WrapperFault>,
+    ) -> Option<Result<Record<'a>, Error>> {
+        let wrapper = |fault| ErrorKind::MalformedWrapper(fault).at(self.header.position);
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            if rest.is_empty() {
+                return match base {
+                    _ if self.found == 0 => Some(Err(wrapper(WrapperFault::Empty))),
+                    Ok(_) => None,
+                    Err(fault) => Some(Err(wrapper(fault))),
+                };
+            }
+            let inner = match rest.first_chunk().map(Inner::parse) {
+                Some(Ok(inner)) => inner,
+                Some(Err(fault)) => return Some(Err(wrapper(fault))),
+                None => return Some(Err(wrapper(WrapperFault::Cut))),
+            };
+            let Some(entry) = rest.get(..inner.total) else {
+                return Some(Err(wrapper(WrapperFault::Cut)));
+            };
+            let message = match Message::parse(entry) {
+                Ok(message) => message,
+                Err(fault) => return Some(Err(self.error(ErrorKind::MalformedRecord(fault)))),
+            };
+            if let Err(kind) = check_message_crc(entry, &message) {
+                return Some(Err(self.error(kind)));
+            }
+            self.at += inner.total;
+            self.found = self.found.saturating_add(1);
+            // With a base that cannot be, the records are walked for a fault that
+            // comes first, and none is handed out.
+            if let Ok(base) = base {
+                let offset = Offset::Absolute(message.offset.wrapping_add(base));
+                let timestamp = inner_timestamp(&self.header, message.magic, message.timestamp);
+                return Some(Ok(message_record(entry, &message, offset, timestamp)));
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let next = match self.shape {
+            Shape::Batch => self.next_of_batch(),
+            Shape::Message => self.next_message(),
+            Shape::Set { base } => self.next_of_set(base),
+        };
+        self.done = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// A record that its bytes end within, all of them being there.
+pub(crate) fn past_end(stop: Stop) -> ErrorKind {
+    ErrorKind::MalformedRecord(match stop {
+        Stop::Fault(fault) => fault,
+        Stop::Incomplete(None) => RecordFault::Overrun,
+        Stop::Incomplete(Some(size)) => {
+            RecordFault::PastEnd(i64::try_from(size).unwrap_or(i64::MAX))
+        }
+    })
+}
+
+/// CRC-32 of a message inside a wrapper.
+pub(crate) fn check_message_crc(entry: &[u8], message: &Message) -> Result<(), ErrorKind> {
+    let computed = crc32(entry.get(16..).unwrap_or_default());
+    if computed == message.crc {
+        Ok(())
+    } else {
+        Err(ErrorKind::CrcMismatch { stored: message.crc, computed })
+    }
+}
+
+pub(crate) fn message_record<'a>(
+    entry: &'a [u8],
+    message: &Message,
+    offset: Offset,
+    timestamp: i64,
+) -> Record<'a> {
+    Record {
+        offset,
+        timestamp,
+        key: message.key.and_then(|span| entry.get(span.as_range())),
+        value: message.value.and_then(|span| entry.get(span.as_range())),
+        headers: Headers::default(),
+        size: entry.len(),
+        crc: Some(message.crc),
+    }
+}
+
+/// Offset of the last message of a set, as far as its framing holds; a fault
+/// behind that is found when the messages are read.
+fn last_inner_offset(mut rest: &[u8]) -> i64 {
+    let mut last = 0;
+    while let Some(Ok(inner)) = rest.first_chunk().map(Inner::parse)
+        && let Some(behind) = rest.get(inner.total..)
+    {
+        (last, rest) = (inner.offset, behind);
+    }
+    last
+}

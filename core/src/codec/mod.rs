@@ -1,0 +1,237 @@
+//! Compression formats, one a file, behind one small trait.
+
+#[cfg(feature = "gzip")]
+pub mod gzip;
+#[cfg(feature = "lz4")]
+pub mod lz4;
+#[cfg(feature = "snappy")]
+pub mod snappy;
+#[cfg(feature = "snappy")]
+pub mod xerial;
+#[cfg(feature = "zstd")]
+pub mod zstd;
+
+use core::fmt;
+
+use crate::batch::Magic;
+use crate::error::{CodecFault, Corruption, Error, ErrorKind};
+use crate::window::Window;
+
+/// Compression type of a batch, by its id in the attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Codec {
+    /// 0
+    None,
+    /// 1
+    Gzip,
+    /// 2: xerial framing, or one raw block
+    Snappy,
+    /// 3: LZ4 frame
+    Lz4,
+    /// 4: only in v2
+    Zstd,
+}
+
+impl Codec {
+    /// All of them, in id order.
+    pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
+
+    /// From the id in the attributes; 5 to 7 are unknown.
+    #[must_use]
+    pub const fn from_id(id: u8) -> Option<Self> {
+        match id {
+            0 => Some(Self::None),
+            1 => Some(Self::Gzip),
+            2 => Some(Self::Snappy),
+            3 => Some(Self::Lz4),
+            4 => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// The id in the attributes.
+    #[must_use]
+    pub const fn id(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Gzip => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 3,
+            Self::Zstd => 4,
+        }
+    }
+
+    /// Kafka's name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Snappy => "snappy",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How far a call to [`Decompress::advance`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the input that are done with.
+    pub consumed: usize,
+    /// Why it stopped.
+    pub pause: Pause,
+}
+
+/// Why a decoder stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// All of the input is consumed, and more is wanted.
+    InputDry,
+    /// The window has no room left, or too little for the next step.
+    WindowFull,
+    /// The stream is complete; input behind it is not consumed.
+    Finished,
+}
+
+/// A fault of compressed bytes, or of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodecError {
+    /// What is wrong.
+    pub kind: CodecErrorKind,
+    /// Where, in bytes from the start of the input of that call.
+    pub at: usize,
+}
+
+/// What is wrong: with the bytes, or with what was lent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodecErrorKind {
+    /// The bytes.
+    Fault(CodecFault),
+    /// The window, or the workspace, is too small for this stream.
+    BufferTooSmall {
+        /// Bytes that would do.
+        need: u64,
+        /// Bytes that were lent.
+        have: u64,
+    },
+    /// There is no decoder for it.
+    NotBuiltIn,
+}
+
+impl CodecError {
+    /// The error of a batch whose payload starts at `position`.
+    #[must_use]
+    pub const fn in_batch(self, codec: Codec, position: u64) -> Error {
+        let kind = match self.kind {
+            CodecErrorKind::Fault(fault) => ErrorKind::Codec { codec, fault },
+            CodecErrorKind::BufferTooSmall { need, have } => {
+                ErrorKind::BufferTooSmall { need, have }
+            }
+            CodecErrorKind::NotBuiltIn => ErrorKind::CodecNotBuiltIn { codec },
+        };
+        Error::new(kind, position + self.at as u64)
+    }
+
+    pub(crate) const fn fault(fault: CodecFault, at: usize) -> Self {
+        Self { kind: CodecErrorKind::Fault(fault), at }
+    }
+
+    pub(crate) const fn corrupt(what: Corruption, at: usize) -> Self {
+        Self::fault(CodecFault::Corrupt(what), at)
+    }
+
+    pub(crate) const fn truncated(at: usize) -> Self {
+        Self::fault(CodecFault::Truncated, at)
+    }
+}
+
+/// A decoder that can be stopped at any byte of its input and of its output.
+pub trait Decompress {
+    /// Starts a new stream.
+    fn reset(&mut self);
+
+    /// Decodes from `input` into `out`.
+    ///
+    /// An empty `input` means that no more will ever come: a decoder that still
+    /// wants some then gives [`CodecFault::Truncated`], or is finished. Every call
+    /// consumes, produces or ends, unless the window is full.
+    fn advance(&mut self, input: &[u8], out: &mut Window<'_>) -> Result<Progress, CodecError>;
+
+    /// Bytes of its own output that it must find in the window: how far a copy may
+    /// reach back.
+    fn history(&self) -> usize {
+        0
+    }
+}
+
+/// The decoders that a reader may choose from, one for each codec.
+pub trait Codecs {
+    /// The decoder for `codec` in a batch of version `magic`, not reset; `None` if
+    /// there is none. Magic 0 differs for lz4: its header checksum is wrong in all
+    /// that Kafka clients wrote (KAFKA-3160) and is not looked at.
+    fn decoder(&mut self, codec: Codec, magic: Magic) -> Option<&mut dyn Decompress>;
+}
+
+/// The decoders of this crate, as far as its features go.
+#[derive(Default)]
+pub struct Builtin<'w> {
+    #[cfg(feature = "gzip")]
+    gzip: gzip::Gzip,
+    #[cfg(feature = "snappy")]
+    snappy: xerial::Xerial,
+    #[cfg(feature = "lz4")]
+    lz4: lz4::Frame,
+    #[cfg(feature = "zstd")]
+    zstd: Option<zstd::Zstd<'w>>,
+    lent: core::marker::PhantomData<&'w mut [u8]>,
+}
+
+impl<'w> Builtin<'w> {
+    /// All but zstd, which wants memory of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lends zstd its workspace; [`zstd::workspace_len`] says how much a window
+    /// size takes.
+    #[cfg(feature = "zstd")]
+    #[must_use]
+    pub fn with_zstd(mut self, workspace: &'w mut [u8]) -> Self {
+        self.zstd = zstd::Zstd::new(workspace);
+        self
+    }
+}
+
+impl fmt::Debug for Builtin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builtin").finish_non_exhaustive()
+    }
+}
+
+impl Codecs for Builtin<'_> {
+    fn decoder(&mut self, codec: Codec, magic: Magic) -> Option<&mut dyn Decompress> {
+        let _ = magic;
+        match codec {
+            #[cfg(feature = "gzip")]
+            Codec::Gzip => Some(&mut self.gzip),
+            #[cfg(feature = "snappy")]
+            Codec::Snappy => Some(&mut self.snappy),
+            #[cfg(feature = "lz4")]
+            Codec::Lz4 => {
+                self.lz4.check_header(magic != Magic::V0);
+                Some(&mut self.lz4)
+            }
+            #[cfg(feature = "zstd")]
+            Codec::Zstd => self.zstd.as_mut().map(|zstd| zstd as &mut dyn Decompress),
+            _ => None,
+        }
+    }
+}

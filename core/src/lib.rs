@@ -1,0 +1,61 @@
+//! Reads Apache Kafka log segments from memory the caller lends.
+//!
+//! `no_std`, no allocation, no panics. A segment is a bare concatenation of
+//! entries: RecordBatch v2, or messages of the old formats v0 and v1, any of
+//! them compressed or not. There are two ways to read it:
+//!
+//! * [`Batches`] and [`Batch::records`] walk a slice without copying;
+//! * [`Unpacker::poll`] also decompresses, through a [`Window`] of fixed size,
+//!   and tells of every batch how it ended.
+//!
+//! ```
+//! use logseg_core::{Batches, Cpu};
+//! # let segment: &[u8] = &[];
+//! let mut values = 0;
+//! for batch in Batches::new(segment, Cpu::detect()) {
+//!     for record in batch?.records()? {
+//!         values += record?.value.map_or(0, <[u8]>::len);
+//!     }
+//! }
+//! # Ok::<(), logseg_core::Error>(())
+//! ```
+//!
+//! *Offset* is always Kafka's logical offset, *position* always bytes.
+#![no_std]
+#![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+    )
+)]
+
+pub mod arch;
+pub mod batch;
+pub mod batches;
+pub mod codec;
+pub mod cpu;
+pub mod crc32c;
+pub mod cursor;
+pub mod error;
+pub mod unpack;
+pub mod varint;
+pub mod window;
+
+pub use batch::{
+    Attributes, Batch, BatchHeader, Control, ControlType, Framing, Header, Headers, Magic, Offset,
+    Record, Records, TimestampType,
+};
+pub use batches::{Batches, Tail, TailKind};
+pub use codec::{Builtin, Codec, CodecError, Codecs, Decompress, Pause, Progress};
+pub use cpu::Cpu;
+pub use error::{Error, ErrorKind};
+pub use unpack::{BatchEnd, CrcPolicy, Event, Limits, Piece, Source, Unpacker};
+pub use window::Window;
