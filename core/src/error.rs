@@ -50,6 +50,12 @@ impl Error {
         if self.inflated == u64::MAX { None } else { Some(self.inflated) }
     }
 
+    /// The fault in words, without its position.
+    #[must_use]
+    pub const fn detail(&self) -> Detail<'_> {
+        Detail(self)
+    }
+
     /// The kind's stable name, such as `crc_mismatch`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -59,18 +65,19 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}: {}", self.position, self.kind.field(), Detail(self))
+        write!(f, "byte {}: {}", self.position, self.detail())
     }
 }
 
 impl core::error::Error for Error {}
 
-/// The text behind position and field.
-struct Detail<'a>(&'a Error);
+/// Field and fault, for who shows the position elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Detail<'a>(&'a Error);
 
 impl fmt::Display for Detail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.kind.fmt(f)?;
+        write!(f, "{}: {}", self.0.kind.field(), self.0.kind)?;
         match self.0.inflated() {
             Some(at) => write!(f, " (at byte {at} of the decompressed records)"),
             None => Ok(()),

@@ -150,6 +150,13 @@ pub enum Piece<'a> {
     End,
 }
 
+impl BatchEnd {
+    /// Of a batch in which nothing could be read.
+    pub const fn failed(error: Error) -> Self {
+        Self { verdict: Err(error), records: 0, records_bytes: 0, offsets: None, offset_base: 0 }
+    }
+}
+
 pub(crate) mod sealed {
     /// Only this crate's sources can promise what [`super::Source`] asks for.
     pub trait Sealed {}
@@ -239,6 +246,8 @@ enum Stage {
     Scan,
     /// Messages of a v0/v1 wrapper.
     Set,
+    /// The rest of a stream whose records have a fault.
+    Drain(Error),
 }
 
 /// A record that comes in pieces.
@@ -382,10 +391,15 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
                     limits: self.limits,
                     crc: self.crc,
                 };
-                let verdict = match batch.step() {
-                    Ok(Some(action)) => return Ok(action),
-                    Ok(None) => Ok(()),
-                    Err(error) => Err(error),
+                let verdict = loop {
+                    match batch.step() {
+                        Ok(Some(action)) => return Ok(action),
+                        Ok(None) => break Ok(()),
+                        Err(error) if batch.open.drains(&error) => {
+                            batch.open.stage = Stage::Drain(error);
+                        }
+                        Err(error) => break Err(error),
+                    }
                 };
                 let end = open.end(verdict);
                 self.state = State::Between;
@@ -415,13 +429,27 @@ impl Open {
     }
 
     const fn end(&self, verdict: Result<(), Error>) -> BatchEnd {
-        BatchEnd {
-            verdict,
-            records: self.found as u64,
-            records_bytes: self.produced,
-            offsets: self.offsets,
-            offset_base: 0,
-        }
+        // The messages of a condemned set were looked at, and none was handed out.
+        let (records, offsets) = match self.condemned {
+            None => (self.found as u64, self.offsets),
+            Some(_) => (0, None),
+        };
+        BatchEnd { verdict, records, records_bytes: self.produced, offsets, offset_base: 0 }
+    }
+
+    /// Whether a worse fault may follow than this one of the records.
+    ///
+    /// A fault of the compressed stream outranks those of the records that came out of
+    /// it, wherever it is: which of the two is met first depends on the window alone.
+    const fn drains(&self, error: &Error) -> bool {
+        let of_records = !matches!(
+            error.kind(),
+            ErrorKind::Codec { .. }
+                | ErrorKind::TooMuchOutput { .. }
+                | ErrorKind::BufferTooSmall { .. }
+                | ErrorKind::CodecNotBuiltIn { .. }
+        );
+        of_records && !self.finished && !matches!(self.stage, Stage::Start | Stage::Drain(_))
     }
 
     fn count(&mut self, offset: i64) {
@@ -465,6 +493,19 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 Stage::Message => return self.message(),
                 Stage::Scan => self.scan(),
                 Stage::Set => return self.set(),
+                Stage::Drain(error) => return Err(self.drain(error)),
+            }
+        }
+    }
+
+    /// Decompresses what is left, for a fault in it that outranks `error`.
+    fn drain(&mut self, error: Error) -> Error {
+        loop {
+            self.window.consume(self.window.unread_len());
+            match self.fill() {
+                Ok(Fill::More) => {}
+                Ok(Fill::Finished | Fill::Stuck) => return error,
+                Err(worse) => return worse,
             }
         }
     }

@@ -1,1 +1,12 @@
+//! Files, a command line and fast codecs on top of [`logseg_core`].
+#![warn(missing_docs)]
 
+pub mod analysis;
+pub mod cli;
+pub mod codec_spec;
+pub mod codecs;
+pub mod dump;
+pub mod measure;
+pub mod recompress;
+pub mod report;
+pub mod source;

@@ -78,14 +78,15 @@ impl<'a> Batch<'a> {
     /// [`ErrorKind::Compressed`], for which there is [`crate::Unpacker`].
     pub fn records(&self) -> Result<Records<'a>, Error> {
         self.check_crc()?;
-        match self.header.codec()? {
-            crate::Codec::None => self.plain_records(),
-            codec => Err(ErrorKind::Compressed { codec }.at(self.payload_position())),
-        }
+        self.records_unchecked()
     }
 
-    /// As [`Batch::records`], without looking at CRC and codec.
-    pub(crate) fn plain_records(&self) -> Result<Records<'a>, Error> {
+    /// As [`Batch::records`], for a caller who has checked the CRC or does not care.
+    pub fn records_unchecked(&self) -> Result<Records<'a>, Error> {
+        match self.header.codec()? {
+            crate::Codec::None => {}
+            codec => return Err(ErrorKind::Compressed { codec }.at(self.payload_position())),
+        }
         match self.header.magic {
             Magic::V2 => {
                 let plain = self.bytes.get(self.header.header_len()..).unwrap_or_default();

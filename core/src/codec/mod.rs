@@ -179,6 +179,12 @@ pub trait Codecs {
     fn decoder(&mut self, codec: Codec, magic: Magic) -> Option<&mut dyn Decompress>;
 }
 
+impl<C: Codecs + ?Sized> Codecs for &mut C {
+    fn decoder(&mut self, codec: Codec, magic: Magic) -> Option<&mut dyn Decompress> {
+        (**self).decoder(codec, magic)
+    }
+}
+
 /// The decoders of this crate, as far as its features go.
 #[derive(Default)]
 pub struct Builtin<'w> {

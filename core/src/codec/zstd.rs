@@ -38,29 +38,6 @@ impl<'w> Zstd<'w> {
     pub fn new(workspace: &'w mut [u8]) -> Option<Self> {
         Some(Self { context: StaticDctx::new(workspace, WINDOW_LOG_MAX)?, inside: false })
     }
-
-    fn error(&self, failure: Failure, at: usize) -> CodecError {
-        let fault = match failure {
-            Failure::Memory => {
-                return CodecError {
-                    kind: CodecErrorKind::BufferTooSmall {
-                        // The header of the frame says how much it takes; it is gone.
-                        need: workspace_len(1 << WINDOW_LOG_MAX) as u64,
-                        have: self.context.workspace_len() as u64,
-                    },
-                    at,
-                };
-            }
-            Failure::Window => CodecFault::Refused(Refusal::Window),
-            Failure::Dictionary => CodecFault::Refused(Refusal::Dictionary),
-            Failure::Format => CodecFault::Corrupt(Corruption::NotThisFormat),
-            Failure::Checksum => {
-                CodecFault::Checksum { of: Checksummed::Content, stored: 0, computed: 0 }
-            }
-            Failure::Data => CodecFault::Corrupt(Corruption::Data),
-        };
-        CodecError::fault(fault, at)
-    }
 }
 
 impl Decompress for Zstd<'_> {
@@ -70,36 +47,65 @@ impl Decompress for Zstd<'_> {
     }
 
     fn advance(&mut self, input: &[u8], out: &mut Window<'_>) -> Result<Progress, CodecError> {
-        if input.is_empty() && !self.inside {
+        let Self { context, inside } = self;
+        let workspace = context.workspace_len();
+        drive(input, out, inside, |from, to| {
+            context.decompress(from, to).map_err(|failure| error_kind(failure, workspace))
+        })
+    }
+}
+
+/// Drives a streaming zstd decoder, whose memory may be anywhere.
+///
+/// `step` decodes from the first slice into the second and gives the bytes consumed,
+/// the bytes produced, and zstd's hint, which is 0 where a frame is complete and all
+/// of it flushed. `inside` says, from one call to the next, that a frame is not.
+pub fn drive(
+    input: &[u8],
+    out: &mut Window<'_>,
+    inside: &mut bool,
+    mut step: impl FnMut(&[u8], &mut [u8]) -> Result<(usize, usize, usize), CodecErrorKind>,
+) -> Result<Progress, CodecError> {
+    let mut at = 0;
+    loop {
+        if input.is_empty() && !*inside {
             // No byte at all decodes to nothing.
-            return Ok(Progress { consumed: 0, pause: Pause::Finished });
+            return Ok(Progress { consumed: at, pause: Pause::Finished });
         }
-        let mut at = 0;
-        loop {
-            let rest = input.get(at..).unwrap_or_default();
-            let before = out.spare_len();
-            let (consumed, produced, hint) = self
-                .context
-                .decompress(rest, out.spare())
-                .map_err(|failure| self.error(failure, at))?;
-            out.commit(produced);
-            at += consumed;
-            // 0: a frame is complete, and all of it flushed.
-            self.inside = hint != 0;
-            let pause = if produced == before && self.inside {
-                Pause::WindowFull
-            } else if at < input.len() && (consumed > 0 || produced > 0) {
-                continue;
-            } else if !input.is_empty() {
-                Pause::InputDry
-            } else if !self.inside {
-                Pause::Finished
-            } else if produced > 0 {
-                continue;
-            } else {
+        let rest = input.get(at..).unwrap_or_default();
+        let room = out.spare_len();
+        let (consumed, produced, hint) =
+            step(rest, out.spare()).map_err(|kind| CodecError { kind, at })?;
+        out.commit(produced);
+        at += consumed;
+        *inside = hint != 0;
+        if produced == room && *inside {
+            return Ok(Progress { consumed: at, pause: Pause::WindowFull });
+        }
+        let moved = consumed > 0 || produced > 0;
+        if input.is_empty() {
+            if *inside && !moved {
                 return Err(CodecError::truncated(at));
-            };
-            return Ok(Progress { consumed: at, pause });
+            }
+        } else if at == input.len() || !moved {
+            return Ok(Progress { consumed: at, pause: Pause::InputDry });
         }
     }
+}
+
+fn error_kind(failure: Failure, workspace: usize) -> CodecErrorKind {
+    CodecErrorKind::Fault(match failure {
+        Failure::Memory => {
+            // The frame's header says how much it takes, but that is gone by now.
+            let need = workspace_len(1 << WINDOW_LOG_MAX) as u64;
+            return CodecErrorKind::BufferTooSmall { need, have: workspace as u64 };
+        }
+        Failure::Window => CodecFault::Refused(Refusal::Window),
+        Failure::Dictionary => CodecFault::Refused(Refusal::Dictionary),
+        Failure::Format => CodecFault::Corrupt(Corruption::NotThisFormat),
+        Failure::Checksum => {
+            CodecFault::Checksum { of: Checksummed::Content, stored: 0, computed: 0 }
+        }
+        Failure::Data => CodecFault::Corrupt(Corruption::Data),
+    })
 }

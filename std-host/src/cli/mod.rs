@@ -1,0 +1,135 @@
+//! The commands, one a file, and what they share: exit codes and error lines.
+//!
+//! Machine output goes to standard output; progress, warnings and errors go to
+//! standard error. A closed pipe ends a command quietly.
+
+mod analyze;
+pub(crate) mod dump;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Reads, measures and checks Apache Kafka log segments. Inputs are never changed.
+#[derive(Debug, Parser)]
+#[command(name = "std-host", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes:
+  0  done, and nothing is wrong with the data
+  1  could not do it: a file is missing or unreadable, or there is nothing to read
+  2  wrong usage
+  3  done, and some of the data is damaged";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Analyze(analyze::AnalyzeArgs),
+    Dump(dump::DumpArgs),
+}
+
+/// Runs the program on a command line, whose first item is its own name.
+#[must_use]
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream is due.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let mut outcome = Outcome::default();
+    let result = match args.command {
+        Command::Analyze(args) => analyze::run(&args, &mut outcome),
+        Command::Dump(args) => dump::run(&args, &mut outcome),
+    };
+    match result {
+        Ok(()) => {}
+        Err(Stop::Usage(text)) => {
+            eprintln!("std-host: {text}");
+            return ExitCode::from(2);
+        }
+        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(Stop::Output(error)) => {
+            outcome.fail(format_args!("cannot write the output: {error}"));
+        }
+    }
+    outcome.exit_code()
+}
+
+/// Why a command ends before its time.
+#[derive(Debug)]
+enum Stop {
+    /// The options do not fit together.
+    Usage(String),
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// What has gone wrong so far, told on standard error as it happens.
+#[derive(Debug, Default)]
+struct Outcome {
+    failed: bool,
+    damaged: bool,
+}
+
+impl Outcome {
+    /// Something could not be done.
+    fn fail(&mut self, what: fmt::Arguments<'_>) {
+        self.failed = true;
+        // Nobody is left to be told if standard error is gone.
+        let _ = writeln!(io::stderr(), "std-host: {what}");
+    }
+
+    /// A file could not be opened or read.
+    fn fail_file(&mut self, path: &Path, error: &io::Error) {
+        self.fail(format_args!("{}: {error}", path.display()));
+    }
+
+    /// A file holds something wrong.
+    fn damage(&mut self, path: &str, error: &dyn fmt::Display) {
+        self.damaged = true;
+        let _ = writeln!(io::stderr(), "std-host: {path}: {error}");
+    }
+
+    /// 1 outranks 3.
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match (self.failed, self.damaged) {
+            (true, _) => 1,
+            (false, true) => 3,
+            (false, false) => 0,
+        })
+    }
+}
+
+/// Largest batch that is taken into memory, and most bytes one may decompress to.
+#[derive(Debug, clap::Args)]
+struct LimitArgs {
+    /// Largest batch to look into, in bytes as stored
+    #[arg(long, value_name = "BYTES", default_value_t = 128 << 20, value_parser = clap::value_parser!(u64).range(1..))]
+    max_batch_bytes: u64,
+    /// Most bytes a batch may decompress to
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(1..))]
+    max_decompressed_bytes: u64,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> logseg_core::Limits {
+        logseg_core::Limits::default()
+            .with_batch(self.max_batch_bytes)
+            .with_decompressed(self.max_decompressed_bytes)
+    }
+}
