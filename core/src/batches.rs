@@ -148,16 +148,28 @@ impl Source for Batches<'_> {
         })
     }
 
-    fn entry(&self) -> &[u8] {
-        self.open
+    fn whole(&self) -> Option<&[u8]> {
+        Some(self.open)
     }
 
-    fn read(&self) -> usize {
-        self.read
+    fn view(&self) -> &[u8] {
+        self.open.get(self.read..).unwrap_or_default()
     }
 
-    fn seek(&mut self, read: usize) {
-        self.read = read.min(self.open.len());
+    fn read(&self) -> u64 {
+        self.read as u64
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.read = self.read.saturating_add(n).min(self.open.len());
+    }
+
+    fn rewind(&mut self, to: u64) {
+        self.read = usize::try_from(to).unwrap_or(usize::MAX).min(self.read);
+    }
+
+    fn dry(&self) -> Result<bool, Error> {
+        Ok(false)
     }
 
     fn cpu(&self) -> Cpu {

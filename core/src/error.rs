@@ -102,6 +102,12 @@ pub enum ErrorKind {
         /// Size field as stored.
         size: i32,
     },
+    /// The input ends within the entry, which was handed out as it arrived. It is the
+    /// tail of the input that follows, as a live segment has one, and no damage.
+    PartialBatch {
+        /// Whole size in bytes, as declared.
+        size: u64,
+    },
     /// The entry is there but larger than [`crate::Limits::batch`].
     BatchTooLarge {
         /// Whole size in bytes.
@@ -179,6 +185,7 @@ impl ErrorKind {
         match self {
             Self::BatchLength { .. } => "batch_length",
             Self::NotASegment { .. } => "batch_length_not_a_segment",
+            Self::PartialBatch { .. } => "batch_length_partial",
             Self::BatchTooLarge { .. } => "batch_length_limit",
             Self::UnknownMagic { .. } => "unknown_magic",
             Self::CrcMismatch { .. } => "crc_mismatch",
@@ -204,9 +211,10 @@ impl ErrorKind {
     #[must_use]
     pub const fn field(&self) -> &'static str {
         match self {
-            Self::BatchLength { .. } | Self::NotASegment { .. } | Self::BatchTooLarge { .. } => {
-                "batch length"
-            }
+            Self::BatchLength { .. }
+            | Self::NotASegment { .. }
+            | Self::PartialBatch { .. }
+            | Self::BatchTooLarge { .. } => "batch length",
             Self::UnknownMagic { .. } => "magic",
             Self::CrcMismatch { .. } => "batch crc",
             Self::UnknownCodec { .. } | Self::CodecNotBuiltIn { .. } => "attributes",
@@ -237,6 +245,9 @@ impl fmt::Display for ErrorKind {
                 f,
                 "{size}, more than there is, and no entry starts like this: not a Kafka segment"
             ),
+            Self::PartialBatch { size } => {
+                write!(f, "{size} bytes in all, but the input ends within them")
+            }
             Self::BatchTooLarge { size, limit } => {
                 write!(f, "{size} bytes in all, the limit is {limit}")
             }

@@ -8,7 +8,9 @@
 //! into it is handed out whole; a larger one comes in pieces. Whatever is wrong with
 //! a batch, the next one is read.
 
-use crate::batch::legacy::{Inner, Message, Span, inner_timestamp, resolve_base};
+use core::ops::Range;
+
+use crate::batch::legacy::{Inner, Message, inner_timestamp, resolve_base};
 use crate::batch::record::{
     Layout, Stop, check_message_crc, count_error, effective_timestamp, message_record, past_end,
     record_size,
@@ -17,6 +19,7 @@ use crate::batch::{Batch, BatchHeader, Control, Magic, Offset, Record};
 use crate::batches::Tail;
 use crate::codec::{Codec, CodecError, CodecErrorKind, Codecs, Pause};
 use crate::cpu::Cpu;
+use crate::crc32c::Crc32c;
 use crate::error::{Error, ErrorKind, RecordFault, WrapperFault};
 use crate::varint::{VarintError, decode_varint, decode_varlong};
 use crate::window::Window;
@@ -171,20 +174,31 @@ pub enum Found {
     End(Tail),
 }
 
-/// Where an [`Unpacker`] takes entries from: [`crate::Batches`].
+/// Where an [`Unpacker`] takes entries from: [`crate::Batches`], or
+/// [`crate::BatchReader`].
 pub trait Source: sealed::Sealed {
     /// Goes on to the next entry. An error is told once, then comes the end.
     #[doc(hidden)]
     fn next_batch(&mut self) -> Result<Found, Error>;
-    /// The present entry.
+    /// The present entry, if all of it is in memory and stays there.
     #[doc(hidden)]
-    fn entry(&self) -> &[u8];
+    fn whole(&self) -> Option<&[u8]>;
+    /// Bytes of the present entry that are here and not read.
+    #[doc(hidden)]
+    fn view(&self) -> &[u8];
     /// Bytes of it that are read.
     #[doc(hidden)]
-    fn read(&self) -> usize;
-    /// Sets [`Source::read`].
+    fn read(&self) -> u64;
+    /// Reads `n` bytes of the view.
     #[doc(hidden)]
-    fn seek(&mut self, read: usize);
+    fn consume(&mut self, n: usize);
+    /// Goes back to where only `to` bytes were read. Only a whole entry can.
+    #[doc(hidden)]
+    fn rewind(&mut self, to: u64);
+    /// Whether more of the entry can arrive; not so if it is whole, or if there is no
+    /// room. An error if it ends here for good.
+    #[doc(hidden)]
+    fn dry(&self) -> Result<bool, Error>;
     /// Instructions that its checksums may use.
     #[doc(hidden)]
     fn cpu(&self) -> Cpu;
@@ -205,6 +219,7 @@ pub struct Unpacker<'w, C> {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is no heap to box it on
 enum State {
     Between,
     Open(Open),
@@ -217,8 +232,10 @@ struct Open {
     header: BatchHeader,
     codec: Codec,
     /// Where the payload starts in the entry, and where it ends.
-    payload: Span,
+    payload: Range<u64>,
     stage: Stage,
+    /// Of what is read of an entry that passes through.
+    crc: RunningCrc,
     /// Bytes of the view that the last event borrows.
     lent: usize,
     /// Position of the view in the plain bytes, and how many there are so far.
@@ -228,7 +245,11 @@ struct Open {
     finished: bool,
     found: u32,
     offsets: Option<(i64, i64)>,
-    base: i64,
+    /// To be added to inner offsets; not known before the end of a v1 wrapper that
+    /// passes through.
+    base: Option<i64>,
+    /// Last inner offset so far.
+    last_inner: i64,
     /// A fault that is told only if no other comes first. No record is handed out.
     condemned: Option<WrapperFault>,
     pieces: Option<Pieces>,
@@ -246,8 +267,36 @@ enum Stage {
     Scan,
     /// Messages of a v0/v1 wrapper.
     Set,
-    /// The rest of a stream whose records have a fault.
+    /// The rest of a stream whose records have a fault: one of the codec outranks it,
+    /// since a larger window would have met that first.
     Drain(Error),
+    /// In a v0/v1 message that passes through: before its key, in it, before its value.
+    KeyLength,
+    Key {
+        left: u64,
+    },
+    ValueLength,
+    /// Behind the records of an entry that passes through: the verdict so far.
+    Rest(Result<(), Error>),
+}
+
+/// The checksum of an entry that passes through.
+#[derive(Debug)]
+enum RunningCrc {
+    /// Checked already, or not wanted.
+    Off,
+    V2(Crc32c),
+    Legacy(crc32fast::Hasher),
+}
+
+impl RunningCrc {
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Off => {}
+            Self::V2(crc) => crc.update(bytes),
+            Self::Legacy(crc) => crc.update(bytes),
+        }
+    }
 }
 
 /// A record that comes in pieces.
@@ -256,7 +305,8 @@ struct Pieces {
     /// Bytes of the record that are not read yet.
     left: u64,
     field: Field,
-    /// v0/v1: CRC of what is read, and what it must be.
+    legacy: bool,
+    /// In a v0/v1 wrapper: CRC of what is read, and what it must be.
     crc: Option<(crc32fast::Hasher, u32)>,
     headers: u32,
 }
@@ -296,6 +346,8 @@ enum Fill {
     Finished,
     /// The window is full of bytes that nobody has read.
     Stuck,
+    /// The source has to be given more.
+    Dry,
 }
 
 impl<'w, C: Codecs> Unpacker<'w, C> {
@@ -344,7 +396,7 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
             });
         };
         let view = match open.codec {
-            Codec::None => source.entry().get(source.read()..).unwrap_or_default(),
+            Codec::None => source.view(),
             _ => self.window.unread(),
         };
         let chunk = |n: usize| view.get(..n).unwrap_or_default();
@@ -391,15 +443,10 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
                     limits: self.limits,
                     crc: self.crc,
                 };
-                let verdict = loop {
-                    match batch.step() {
-                        Ok(Some(action)) => return Ok(action),
-                        Ok(None) => break Ok(()),
-                        Err(error) if batch.open.drains(&error) => {
-                            batch.open.stage = Stage::Drain(error);
-                        }
-                        Err(error) => break Err(error),
-                    }
+                let verdict = match batch.step() {
+                    Ok(Some(action)) => return Ok(action),
+                    Ok(None) => Ok(()),
+                    Err(error) => Err(error),
                 };
                 let end = open.end(verdict);
                 self.state = State::Between;
@@ -409,47 +456,59 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
     }
 }
 
+impl Pieces {
+    const fn new(left: u64, key: u64) -> Self {
+        Self { left, field: Field::Key(key), legacy: false, crc: None, headers: 0 }
+    }
+}
+
 impl Open {
     const fn new(header: BatchHeader) -> Self {
         Self {
             header,
             codec: Codec::None,
-            payload: Span { at: 0, len: 0 },
+            payload: 0..0,
             stage: Stage::Start,
+            crc: RunningCrc::Off,
             lent: 0,
             plain: 0,
             produced: 0,
             finished: false,
             found: 0,
             offsets: None,
-            base: 0,
+            base: Some(0),
+            last_inner: 0,
             condemned: None,
             pieces: None,
         }
     }
 
-    const fn end(&self, verdict: Result<(), Error>) -> BatchEnd {
+    fn end(&self, verdict: Result<(), Error>) -> BatchEnd {
+        let offset_base = match self.base {
+            Some(_) => 0,
+            None => resolve_base(&self.header, self.last_inner).unwrap_or(0),
+        };
+        let resolve = |offset: i64| offset.wrapping_add(offset_base);
         // The messages of a condemned set were looked at, and none was handed out.
         let (records, offsets) = match self.condemned {
-            None => (self.found as u64, self.offsets),
+            None => (self.found.into(), self.offsets),
             Some(_) => (0, None),
         };
-        BatchEnd { verdict, records, records_bytes: self.produced, offsets, offset_base: 0 }
+        BatchEnd {
+            verdict,
+            records,
+            records_bytes: self.produced,
+            offsets: offsets.map(|(first, last)| (resolve(first), resolve(last))),
+            offset_base,
+        }
     }
 
-    /// Whether a worse fault may follow than this one of the records.
-    ///
-    /// A fault of the compressed stream outranks those of the records that came out of
-    /// it, wherever it is: which of the two is met first depends on the window alone.
-    const fn drains(&self, error: &Error) -> bool {
-        let of_records = !matches!(
-            error.kind(),
-            ErrorKind::Codec { .. }
-                | ErrorKind::TooMuchOutput { .. }
-                | ErrorKind::BufferTooSmall { .. }
-                | ErrorKind::CodecNotBuiltIn { .. }
-        );
-        of_records && !self.finished && !matches!(self.stage, Stage::Start | Stage::Drain(_))
+    /// The offset of a message in a set, as far as it is known.
+    const fn inner_offset(&self, inner: i64) -> Offset {
+        match self.base {
+            Some(base) => Offset::Absolute(inner.wrapping_add(base)),
+            None => Offset::Relative(inner),
+        }
     }
 
     fn count(&mut self, offset: i64) {
@@ -459,11 +518,25 @@ impl Open {
 
     /// An error at the view's start.
     fn error(&self, kind: ErrorKind) -> Error {
-        let start = self.header.position + self.payload.at as u64;
+        let start = self.header.position + self.payload.start;
         match self.codec {
             Codec::None => kind.at(start + self.plain),
             _ => kind.at(start).inside(self.plain),
         }
+    }
+
+    /// Whether a fault of the codec would outrank this one, and there may be one.
+    fn is_outranked(&self, error: &Error) -> bool {
+        let of_records = matches!(
+            error.kind(),
+            ErrorKind::RecordCount { .. }
+                | ErrorKind::MalformedRecord(_)
+                | ErrorKind::MalformedWrapper(_)
+                | ErrorKind::MalformedControl(_)
+                | ErrorKind::CrcMismatch { .. }
+        );
+        let streams = matches!(self.stage, Stage::Records | Stage::Set);
+        of_records && streams && self.codec != Codec::None && !self.finished
     }
 
     fn wrapper(&self, fault: WrapperFault) -> Error {
@@ -487,32 +560,49 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         let lent = core::mem::take(&mut self.open.lent);
         self.consume(lent);
         loop {
-            match self.open.stage {
-                Stage::Start => self.start()?,
-                Stage::Records => return self.records(),
-                Stage::Message => return self.message(),
-                Stage::Scan => self.scan(),
-                Stage::Set => return self.set(),
-                Stage::Drain(error) => return Err(self.drain(error)),
+            let result = match self.open.stage {
+                Stage::Rest(verdict) => return self.rest(verdict),
+                _ => self.stage(),
+            };
+            match result {
+                Ok(Some(action)) => return Ok(Some(action)),
+                Err(error) if self.open.is_outranked(&error) => {
+                    self.open.stage = Stage::Drain(error);
+                }
+                Ok(None) if self.source.whole().is_some() => return Ok(None),
+                Err(error) if self.source.whole().is_some() => return Err(error),
+                // A wrong checksum outranks whatever else is wrong.
+                Ok(None) => self.open.stage = Stage::Rest(Ok(())),
+                Err(error) => self.open.stage = Stage::Rest(Err(error)),
             }
         }
     }
 
-    /// Decompresses what is left, for a fault in it that outranks `error`.
-    fn drain(&mut self, error: Error) -> Error {
+    fn stage(&mut self) -> Result<Option<Action>, Error> {
         loop {
-            self.window.consume(self.window.unread_len());
-            match self.fill() {
-                Ok(Fill::More) => {}
-                Ok(Fill::Finished | Fill::Stuck) => return error,
-                Err(worse) => return worse,
+            match self.open.stage {
+                Stage::Start => match self.source.whole() {
+                    Some(_) => self.start()?,
+                    None => self.start_passing()?,
+                },
+                Stage::Records => return self.records(),
+                Stage::Message => return self.message(),
+                Stage::KeyLength | Stage::Key { .. } | Stage::ValueLength => {
+                    if let Some(action) = self.wrapper_fields()? {
+                        return Ok(Some(action));
+                    }
+                }
+                Stage::Scan => self.scan(),
+                Stage::Set => return self.set(),
+                Stage::Drain(error) => return self.drain(error),
+                Stage::Rest(_) => return Ok(None),
             }
         }
     }
 
     fn view(&self) -> &[u8] {
         match self.open.codec {
-            Codec::None => self.source.entry().get(self.source.read()..).unwrap_or_default(),
+            Codec::None => self.source.view(),
             _ => self.window.unread(),
         }
     }
@@ -520,60 +610,192 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     /// Takes bytes of the view as read.
     fn consume(&mut self, n: usize) {
         match self.open.codec {
-            Codec::None => self.source.seek(self.source.read() + n),
+            Codec::None => self.take(n),
             _ => self.window.consume(n),
         }
         self.open.plain += n as u64;
     }
 
+    /// Reads bytes of the entry.
+    fn take(&mut self, n: usize) {
+        self.open.crc.update(self.source.view().get(..n).unwrap_or_default());
+        self.source.consume(n);
+    }
+
+    /// What is left of a compressed stream, for a fault of the codec.
+    fn drain(&mut self, error: Error) -> Result<Option<Action>, Error> {
+        loop {
+            self.window.consume(usize::MAX);
+            match self.fill()? {
+                Fill::More | Fill::Stuck => {}
+                Fill::Dry => return Ok(Some(Action::NeedInput)),
+                Fill::Finished => return Err(error),
+            }
+        }
+    }
+
+    /// What is left of an entry that passes through, then its checksum.
+    fn rest(&mut self, verdict: Result<(), Error>) -> Result<Option<Action>, Error> {
+        self.take(self.source.view().len());
+        if self.source.read() < self.open.header.size {
+            self.source.dry()?;
+            return Ok(Some(Action::NeedInput));
+        }
+        let header = self.open.header;
+        match core::mem::replace(&mut self.open.crc, RunningCrc::Off) {
+            RunningCrc::Off => {}
+            RunningCrc::V2(crc) => header.compare_crc(crc.finish())?,
+            RunningCrc::Legacy(crc) => header.compare_crc(crc.finalize())?,
+        }
+        verdict.map(|()| None)
+    }
+
+    fn check_size(&self) -> Result<(), Error> {
+        let (size, limit) = (self.open.header.size, self.limits.batch);
+        if size <= limit {
+            return Ok(());
+        }
+        Err(ErrorKind::BatchTooLarge { size, limit }.at(self.open.header.position + 8))
+    }
+
     /// Everything that can be said before the first record: size, CRC, codec.
     fn start(&mut self) -> Result<(), Error> {
         let header = self.open.header;
-        if header.size > self.limits.batch {
-            let kind = ErrorKind::BatchTooLarge { size: header.size, limit: self.limits.batch };
-            return Err(kind.at(header.position + 8));
-        }
-        let batch = Batch::new(header, self.source.entry(), self.source.cpu());
+        self.check_size()?;
+        let entry = self.source.whole().unwrap_or_default();
+        let batch = Batch::new(header, entry, self.source.cpu());
         if self.crc == CrcPolicy::Verify {
             batch.check_crc()?;
         }
         let codec = header.codec()?;
-        let at = usize::try_from(batch.payload_position() - header.position).unwrap_or(0);
-        let (stage, len) = match (header.magic, codec) {
-            (Magic::V0 | Magic::V1, Codec::None) => (Stage::Message, batch.bytes().len()),
-            // Those of v0 are absolute.
-            (Magic::V0, _) => (Stage::Set, batch.payload()?.len()),
-            (Magic::V1, _) => (Stage::Scan, batch.payload()?.len()),
-            (Magic::V2, _) => (Stage::Records, batch.payload()?.len()),
+        let (at, len) = match (header.magic, codec) {
+            (Magic::V0 | Magic::V1, Codec::None) => (0, header.size),
+            _ => (batch.payload_position() - header.position, batch.payload()?.len() as u64),
         };
-        let at = if stage == Stage::Message { 0 } else { at };
-        self.open.payload = Span { at, len };
-        if header.record_count.is_some_and(|n| n < 0) {
-            return Err(count_error(&header, 0, false));
+        self.source.consume(usize::try_from(at).unwrap_or(usize::MAX));
+        self.start_payload(
+            codec,
+            at..at + len,
+            if codec == Codec::None {
+                Stage::Message
+            } else if header.magic == Magic::V1 {
+                Stage::Scan
+            } else {
+                Stage::Set // offsets of v0 are absolute
+            },
+        )
+    }
+
+    /// The same for an entry that passes through: the CRC comes last.
+    fn start_passing(&mut self) -> Result<(), Error> {
+        let header = self.open.header;
+        self.check_size()?;
+        if self.crc == CrcPolicy::Verify {
+            self.open.crc = match header.magic {
+                Magic::V2 => RunningCrc::V2(Crc32c::new(self.source.cpu())),
+                Magic::V0 | Magic::V1 => RunningCrc::Legacy(crc32fast::Hasher::new()),
+            };
         }
-        // An empty batch that kept its codec has no stream behind it (KAFKA-5490).
-        let nothing = header.record_count == Some(0) && len == 0;
-        self.open.finished = codec == Codec::None || nothing;
-        self.open.codec = codec;
-        self.open.stage = stage;
-        self.source.seek(at);
-        if codec == Codec::None {
-            self.open.produced = len as u64;
-        } else if !nothing {
-            self.restart_decoder()?;
+        let whole = 0..header.size;
+        let codec = header.codec();
+        if header.magic != Magic::V2 && codec == Ok(Codec::None) {
+            // It is read as a message of a set is, header and all.
+            let covered = self.source.view().get(header.crc_start()..header.header_len() + 4);
+            self.open.crc.update(covered.unwrap_or_default());
+            return self.start_payload(Codec::None, whole, Stage::Message);
         }
+        // The checksum covers the header, whatever is wrong with it.
+        self.source.consume(header.crc_start());
+        self.take(header.header_len() - header.crc_start());
+        let codec = codec?;
+        if header.magic == Magic::V2 {
+            let payload = header.header_len() as u64..header.size;
+            return self.start_payload(codec, payload, Stage::Records);
+        }
+        self.open.payload = whole;
+        self.open.stage = Stage::KeyLength;
         Ok(())
     }
 
+    /// Sets up the decoder for a payload, and what is to be read of it.
+    fn start_payload(
+        &mut self,
+        codec: Codec,
+        payload: Range<u64>,
+        legacy: Stage,
+    ) -> Result<(), Error> {
+        let header = self.open.header;
+        let len = payload.end - payload.start;
+        self.open.payload = payload;
+        // An empty batch that kept its codec has no stream behind it (KAFKA-5490).
+        let nothing = header.record_count == Some(0) && len == 0;
+        self.open.finished = nothing || (codec == Codec::None && self.source.whole().is_some());
+        self.open.codec = codec;
+        self.open.stage = if header.magic == Magic::V2 { Stage::Records } else { legacy };
+        if codec == Codec::None {
+            self.open.produced = len;
+        } else if !nothing {
+            self.restart_decoder()?;
+        }
+        match header.record_count {
+            Some(n) if n < 0 => Err(count_error(&header, 0, false)),
+            _ => Ok(()),
+        }
+    }
+
+    /// In a wrapper that passes through: the fields before its payload.
+    fn wrapper_fields(&mut self) -> Result<Option<Action>, Error> {
+        let header = self.open.header;
+        let left = header.size - self.source.read();
+        let view = self.source.view();
+        let fault = |fault| Err(ErrorKind::MalformedRecord(fault).at(header.position));
+        if let Stage::Key { left } = self.open.stage {
+            let n = view.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let left = left - n as u64;
+            self.take(n);
+            self.open.stage = if left == 0 { Stage::ValueLength } else { Stage::Key { left } };
+            return if left == 0 || n > 0 { Ok(None) } else { self.need_input() };
+        }
+        let Some(bytes) = view.first_chunk() else {
+            return if left < 4 { fault(RecordFault::Overrun) } else { self.need_input() };
+        };
+        let len = i32::from_be_bytes(*bytes);
+        let bytes = u64::try_from(len).unwrap_or(0);
+        if bytes > left - 4 {
+            return fault(RecordFault::MessageField(len));
+        }
+        self.take(4);
+        if self.open.stage == Stage::KeyLength {
+            self.open.stage = Stage::Key { left: bytes };
+            return Ok(None);
+        }
+        if len < 0 {
+            return Err(self.open.wrapper(WrapperFault::NullValue));
+        }
+        if header.magic == Magic::V1 {
+            self.open.base = None;
+        }
+        let at = self.source.read();
+        self.start_payload(header.codec()?, at..at + bytes, Stage::Set)?;
+        Ok(None)
+    }
+
+    fn need_input(&self) -> Result<Option<Action>, Error> {
+        self.source.dry()?;
+        Ok(Some(Action::NeedInput))
+    }
+
     fn restart_decoder(&mut self) -> Result<(), Error> {
-        let Open { codec, header, payload, .. } = *self.open;
-        let start = header.position + payload.at as u64;
+        let (codec, header, at) = (self.open.codec, self.open.header, self.open.payload.start);
         match self.codecs.decoder(codec, header.magic) {
             Some(decoder) => decoder.reset(),
-            None => return Err(ErrorKind::CodecNotBuiltIn { codec }.at(start)),
+            None => {
+                let kind = ErrorKind::CodecNotBuiltIn { codec };
+                return Err(kind.at(header.position + at));
+            }
         }
         self.window.clear();
-        self.source.seek(payload.at);
+        self.source.rewind(at);
         self.open.finished = false;
         self.open.plain = 0;
         self.open.produced = 0;
@@ -582,34 +804,48 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
 
     /// Tries to get more plain bytes into the view.
     fn fill(&mut self) -> Result<Fill, Error> {
-        let Open { codec, header, payload, .. } = *self.open;
+        let (codec, header) = (self.open.codec, self.open.header);
+        let payload = self.open.payload.clone();
         let mut slid = false;
         loop {
             if self.open.finished {
                 return Ok(Fill::Finished);
             }
             let read = self.source.read();
-            let position = header.position + read as u64;
+            let position = header.position + read;
+            let left = payload.end.saturating_sub(read);
+            let most = usize::try_from(left).unwrap_or(usize::MAX);
+            let view = self.source.view();
+            let input = view.get(..most).unwrap_or(view);
+            if codec == Codec::None {
+                self.open.finished = input.len() as u64 == left;
+                return Ok(match self.open.finished {
+                    true => Fill::Finished,
+                    false if self.source.dry()? => Fill::Dry,
+                    false => Fill::Stuck,
+                });
+            }
+            if input.is_empty() && left > 0 {
+                self.source.dry()?;
+                return Ok(Fill::Dry);
+            }
             let fail = |error: CodecError| error.in_batch(codec, position);
             let none = CodecError { kind: CodecErrorKind::NotBuiltIn, at: 0 };
             let decoder = self.codecs.decoder(codec, header.magic).ok_or_else(|| fail(none))?;
-            let input = self.source.entry().get(read..payload.as_range().end).unwrap_or_default();
             let before = self.window.unread_len();
             let progress = decoder.advance(input, self.window).map_err(fail)?;
             let history = decoder.history();
-            let idle = progress.pause == Pause::InputDry
-                && progress.consumed < input.len()
-                && self.window.unread_len() == before;
-            if idle || (progress.pause == Pause::InputDry && input.is_empty()) {
+            let produced = self.window.unread_len() - before;
+            let idle = progress.consumed < input.len() && produced == 0;
+            if progress.pause == Pause::InputDry && (idle || input.is_empty()) {
                 // A decoder that wants more at the end, or does not take what is there.
                 return Err(fail(CodecError::truncated(0)));
             }
-            self.source.seek(read + progress.consumed);
-            let produced = self.window.unread_len() - before;
+            self.take(progress.consumed);
             self.open.produced += produced as u64;
             let limit = self.limits.output(header.size);
             if self.open.produced > limit {
-                let start = header.position + payload.at as u64;
+                let start = header.position + payload.start;
                 return Err(ErrorKind::TooMuchOutput { limit }.at(start));
             }
             self.open.finished = progress.pause == Pause::Finished;
@@ -655,10 +891,11 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 if !view.is_empty() {
                     return Err(count_error(&header, self.open.found, true));
                 }
-                if self.fill()? == Fill::Finished {
-                    return Ok(None);
+                match self.fill()? {
+                    Fill::Finished => return Ok(None),
+                    Fill::Dry => return Ok(Some(Action::NeedInput)),
+                    Fill::More | Fill::Stuck => continue,
                 }
-                continue;
             }
             if view.is_empty() && self.open.finished {
                 return Err(count_error(&header, self.open.found, false));
@@ -677,6 +914,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 }
                 Err(stop @ Stop::Incomplete(_)) => match self.fill()? {
                     Fill::More => {}
+                    Fill::Dry => return Ok(Some(Action::NeedInput)),
                     Fill::Finished if self.view().is_empty() => {}
                     Fill::Finished => return Err(self.open.error(past_end(stop))),
                     Fill::Stuck if header.is_control() => return Err(self.too_small()),
@@ -718,7 +956,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         }
         let offset = header.base_offset.wrapping_add(offset_delta.into());
         self.open.lent = at;
-        self.open.pieces = Some(Pieces { left, field: Field::Key(key), crc: None, headers: 0 });
+        self.open.pieces = Some(Pieces::new(left, key));
         self.open.count(offset);
         Ok(Some(Action::Piece(Piece::Start {
             offset: Offset::Absolute(offset),
@@ -728,9 +966,14 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         })))
     }
 
-    /// A message of a set that does not fit the window: its fields up to the key.
-    fn start_message_pieces(&mut self, inner: &Inner) -> Result<Option<Action>, Error> {
-        let header = self.open.header;
+    /// A message that does not fit the window: its fields up to the key. One in a set
+    /// has a checksum of its own; that of any other is the entry's.
+    fn start_message_pieces(
+        &mut self,
+        inner: &Inner,
+        offset: Offset,
+        in_set: bool,
+    ) -> Result<Option<Action>, Error> {
         let view = self.view();
         let at = inner.magic.header_len() + 4;
         let fields = BatchHeader::parse(view, 0)
@@ -738,22 +981,26 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             .zip(view.get(at - 4..at).and_then(|bytes| bytes.first_chunk().copied()));
         let Some((message, key_len)) = fields else { return Err(self.too_small()) };
         let key_len = i32::from_be_bytes(key_len);
-        let left = (inner.total - at) as u64;
+        let left = inner.total.checked_sub(at).map(|left| left as u64);
         let key = u64::try_from(key_len).unwrap_or(0);
-        if key > left {
-            let fault = RecordFault::MessageField(key_len);
-            return Err(self.open.error(ErrorKind::MalformedRecord(fault)));
+        let fault = RecordFault::MessageField(key_len);
+        let left = left
+            .filter(|&left| key <= left)
+            .ok_or_else(|| self.open.error(ErrorKind::MalformedRecord(fault)))?;
+        let mut pieces = Pieces { legacy: true, ..Pieces::new(left, key) };
+        let mut timestamp = message.max_timestamp;
+        if in_set {
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(view.get(16..at).unwrap_or_default());
+            pieces.crc = Some((crc, message.crc));
+            timestamp = inner_timestamp(&self.open.header, inner.magic, timestamp);
         }
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(view.get(16..at).unwrap_or_default());
-        let crc = Some((crc, message.crc));
-        let offset = inner.offset.wrapping_add(self.open.base);
         self.open.lent = at;
-        self.open.pieces = Some(Pieces { left, field: Field::Key(key), crc, headers: 0 });
-        self.open.count(offset);
+        self.open.pieces = Some(pieces);
+        self.open.count(inner_number(offset));
         Ok(Some(Action::Piece(Piece::Start {
-            offset: Offset::Absolute(offset),
-            timestamp: inner_timestamp(&header, inner.magic, message.max_timestamp),
+            offset,
+            timestamp,
             size: inner.total as u64,
             key_len: u32::try_from(key_len).ok(),
         })))
@@ -763,7 +1010,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     fn pieces(&mut self) -> Result<Option<Action>, Error> {
         loop {
             let Some(mut pieces) = self.open.pieces.take() else { return Ok(None) };
-            let legacy = pieces.crc.is_some();
+            let legacy = pieces.legacy;
             match pieces.field {
                 Field::Key(0) => pieces.field = Field::ValueStart,
                 Field::Value(0) => pieces.field = Field::Headers,
@@ -773,7 +1020,9 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                     let view = self.view();
                     if view.is_empty() {
                         self.open.pieces = Some(pieces);
-                        self.more_of_record()?;
+                        if let dry @ Some(_) = self.more_of_record()? {
+                            return Ok(dry);
+                        }
                         continue;
                     }
                     let most = usize::try_from(n).unwrap_or(usize::MAX);
@@ -808,7 +1057,9 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 {
                     let Some((n, len)) = self.number(&mut pieces)? else {
                         self.open.pieces = Some(pieces);
-                        self.more_of_record()?;
+                        if let dry @ Some(_) = self.more_of_record()? {
+                            return Ok(dry);
+                        }
                         continue;
                     };
                     let piece = self.field(&mut pieces, n)?;
@@ -835,10 +1086,10 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                     let len = chunk.len();
                     pieces.left -= len as u64;
                     self.consume(len);
-                    let dry = pieces.left > 0;
+                    let more = pieces.left > 0;
                     self.open.pieces = Some(pieces);
-                    if dry {
-                        self.more_of_record()?;
+                    if more && let dry @ Some(_) = self.more_of_record()? {
+                        return Ok(dry);
                     }
                     continue;
                 }
@@ -864,11 +1115,13 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         let most = usize::try_from(pieces.left).unwrap_or(usize::MAX);
         let part = view.get(..most).unwrap_or(view);
         let overrun = ErrorKind::MalformedRecord(RecordFault::Overrun);
-        let (n, len) = if let Some((crc, _)) = &mut pieces.crc {
+        let (n, len) = if pieces.legacy {
             let Some(bytes) = part.first_chunk() else {
                 return if part.len() < most { Ok(None) } else { Err(self.open.error(overrun)) };
             };
-            crc.update(bytes);
+            if let Some((crc, _)) = &mut pieces.crc {
+                crc.update(bytes);
+            }
             (i32::from_be_bytes(*bytes), 4)
         } else {
             match decode_varint(part) {
@@ -897,9 +1150,10 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             };
         }
         if bytes > pieces.left {
-            return fault(match pieces.crc {
-                Some(_) => RecordFault::MessageField(n),
-                None => RecordFault::Overrun,
+            return fault(if pieces.legacy {
+                RecordFault::MessageField(n)
+            } else {
+                RecordFault::Overrun
             });
         }
         match (pieces.field, len) {
@@ -920,10 +1174,11 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         }
     }
 
-    /// More bytes of a record, all of which must come.
-    fn more_of_record(&mut self) -> Result<(), Error> {
+    /// More bytes of a record, all of which must come; an action if they have not yet.
+    fn more_of_record(&mut self) -> Result<Option<Action>, Error> {
         match self.fill()? {
-            Fill::More => Ok(()),
+            Fill::More => Ok(None),
+            Fill::Dry => Ok(Some(Action::NeedInput)),
             Fill::Finished if self.open.stage == Stage::Set => {
                 Err(self.open.wrapper(WrapperFault::Cut))
             }
@@ -935,8 +1190,23 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     }
 
     fn message(&mut self) -> Result<Option<Action>, Error> {
+        if self.open.pieces.is_some() {
+            return self.pieces();
+        }
         if self.open.found > 0 {
             return Ok(None);
+        }
+        let header = self.open.header;
+        let offset = Offset::Absolute(header.base_offset);
+        if self.source.whole().is_none() {
+            let total = usize::try_from(header.size).unwrap_or(usize::MAX);
+            let inner = Inner { offset: header.base_offset, magic: header.magic, total };
+            let start = self.start_message_pieces(&inner, offset, false)?;
+            // What it covers of the header is in the sum already.
+            let lent = core::mem::take(&mut self.open.lent);
+            self.source.consume(lent);
+            self.open.plain += lent as u64;
+            return Ok(start);
         }
         let view = self.view();
         let message = Message::parse(view)
@@ -944,7 +1214,6 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         let len = view.len();
         self.open.lent = len;
         self.open.count(message.offset);
-        let offset = Offset::Absolute(message.offset);
         Ok(Some(Action::Message(len, message, offset, message.timestamp)))
     }
 
@@ -955,7 +1224,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         match self.scan_to_end() {
             Ok(Some((last, kept))) => {
                 match resolve_base(&self.open.header, last) {
-                    Ok(base) => self.open.base = base,
+                    Ok(base) => self.open.base = Some(base),
                     Err(fault) => self.open.condemned = Some(fault),
                 }
                 if kept {
@@ -999,7 +1268,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 Fill::Finished if skip == 0 && at == self.window.unread_len() => {
                     return Ok(Some((last, kept)));
                 }
-                Fill::Finished => return Ok(None),
+                Fill::Finished | Fill::Dry => return Ok(None),
                 Fill::Stuck if at == 0 => return Ok(None),
                 Fill::Stuck => {
                     self.window.consume(at);
@@ -1030,21 +1299,19 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             let (Some(inner), Some(entry)) = (inner, entry) else {
                 match self.fill()? {
                     Fill::More => {}
+                    Fill::Dry => return Ok(Some(Action::NeedInput)),
                     Fill::Finished if !self.view().is_empty() => {
                         return Err(self.open.wrapper(WrapperFault::Cut));
                     }
                     Fill::Finished if self.open.found == 0 => {
                         return Err(self.open.wrapper(WrapperFault::Empty));
                     }
-                    Fill::Finished => {
-                        return self
-                            .open
-                            .condemned
-                            .map_or(Ok(None), |fault| Err(self.open.wrapper(fault)));
-                    }
+                    Fill::Finished => return self.end_of_set(),
                     Fill::Stuck => {
                         let Some(inner) = inner else { return Err(self.too_small()) };
-                        let action = self.start_message_pieces(&inner)?;
+                        let offset = self.open.inner_offset(inner.offset);
+                        self.open.last_inner = inner.offset;
+                        let action = self.start_message_pieces(&inner, offset, true)?;
                         if self.open.condemned.is_none() {
                             return Ok(action);
                         }
@@ -1057,16 +1324,30 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             let message = Message::parse(entry)
                 .map_err(|fault| self.open.error(ErrorKind::MalformedRecord(fault)))?;
             check_message_crc(entry, &message).map_err(|kind| self.open.error(kind))?;
-            let offset = message.offset.wrapping_add(self.open.base);
-            self.open.count(offset);
+            let offset = self.open.inner_offset(message.offset);
+            self.open.last_inner = message.offset;
+            self.open.count(inner_number(offset));
             if self.open.condemned.is_some() {
                 self.consume(inner.total);
                 continue;
             }
             self.open.lent = inner.total;
             let timestamp = inner_timestamp(&self.open.header, message.magic, message.timestamp);
-            let offset = Offset::Absolute(offset);
             return Ok(Some(Action::Message(inner.total, message, offset, timestamp)));
         }
     }
+
+    fn end_of_set(&self) -> Result<Option<Action>, Error> {
+        let fault = match (self.open.condemned, self.open.base) {
+            (Some(fault), _) => Some(fault),
+            (None, None) => resolve_base(&self.open.header, self.open.last_inner).err(),
+            (None, Some(_)) => None,
+        };
+        fault.map_or(Ok(None), |fault| Err(self.open.wrapper(fault)))
+    }
+}
+
+/// The number in an offset, whatever it counts from.
+const fn inner_number(offset: Offset) -> i64 {
+    offset.resolve(0)
 }

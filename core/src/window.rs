@@ -176,6 +176,64 @@ impl<'w> Window<'w> {
     }
 }
 
+/// A lent buffer that input arrives in, and is taken from.
+#[derive(Debug)]
+pub struct FixedBuf<'b> {
+    buf: &'b mut [u8],
+    start: usize,
+    end: usize,
+}
+
+impl<'b> FixedBuf<'b> {
+    /// Empty, over `buf`.
+    #[must_use]
+    pub const fn new(buf: &'b mut [u8]) -> Self {
+        Self { buf, start: 0, end: 0 }
+    }
+
+    /// Length of the buffer.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// What has arrived and is not taken.
+    #[must_use]
+    pub fn filled(&self) -> &[u8] {
+        self.buf.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether nothing more can arrive before something is taken.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.end - self.start == self.buf.len()
+    }
+
+    /// Takes `n` bytes.
+    pub fn consume(&mut self, n: usize) {
+        self.start = self.start.saturating_add(n).min(self.end);
+    }
+
+    /// All the room there is, for new input.
+    #[must_use]
+    pub fn spare(&mut self) -> &mut [u8] {
+        // Moved only where that gives room worth it: a reader that takes little at a
+        // time would otherwise move everything each time.
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.start >= self.buf.len() - self.end {
+            self.buf.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        self.buf.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// `n` bytes have arrived in [`FixedBuf::spare`].
+    pub fn commit(&mut self, n: usize) {
+        self.end = self.end.saturating_add(n).min(self.buf.len());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

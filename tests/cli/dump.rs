@@ -105,7 +105,7 @@ fn damage_is_named_and_passed_over() {
     );
     // stored 3708646060, computed 2834034413 at byte 199 + 17
     let want = format!(
-        "std-host: {}: byte 216: batch crc: stored 0xdd0d6eac, computed 0xa8ebe6ed",
+        "std-host: {}: byte 216: batch crc: stored 0xdd0d72ac, computed 0xa8ebeeed",
         path.display()
     );
     assert_eq!(run.error_lines()[0], want);

@@ -1,0 +1,325 @@
+//! The streaming source: input in pieces of any size, from one buffer that is lent.
+//!
+//! ```text
+//!  spare + commit, or push         next entry
+//!  ───────────▶ [ FixedBuf ] ──▶ fits the buffer:  whole; CRC before any record
+//!                                 does not:        pass-through, as it arrives
+//! ```
+
+use crate::batch::{BatchHeader, Framing};
+use crate::batches::{Frame, Tail, TailKind};
+use crate::cpu::Cpu;
+use crate::error::{Error, ErrorKind};
+use crate::unpack::{Found, Source, sealed::Sealed};
+use crate::window::FixedBuf;
+
+/// Reads a segment that arrives bit by bit.
+///
+/// ```
+/// use logseg_core::{BatchReader, Builtin, Cpu, Event, Unpacker};
+/// # let mut file: &[u8] = &[];
+/// # fn read(file: &mut &[u8], to: &mut [u8]) -> usize {
+/// #     let n = to.len().min(file.len());
+/// #     to[..n].copy_from_slice(&file[..n]);
+/// #     *file = &file[n..];
+/// #     n
+/// # }
+/// let (mut input, mut window) = ([0; 64 << 10], [0; 256 << 10]);
+/// let mut reader = BatchReader::new(&mut input, Cpu::detect());
+/// let mut unpacker = Unpacker::new(Builtin::new(), &mut window);
+/// let mut records = 0;
+/// loop {
+///     match unpacker.poll(&mut reader)? {
+///         Event::NeedInput => match read(&mut file, reader.spare()) {
+///             0 => reader.finish(),
+///             n => reader.commit(n),
+///         },
+///         Event::Record(_) => records += 1,
+///         Event::BatchEnd(end) => end.verdict?,
+///         Event::End(_) => break,
+///         Event::Batch(_) | Event::Piece(_) => {}
+///     }
+/// }
+/// # Ok::<(), logseg_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct BatchReader<'b> {
+    input: FixedBuf<'b>,
+    /// Position of the first byte that is not taken.
+    position: u64,
+    cpu: Cpu,
+    /// No more will arrive.
+    finished: bool,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Between,
+    /// An entry that is in the buffer, and how much of it is read.
+    Whole {
+        size: usize,
+        read: usize,
+    },
+    /// An entry that is taken as it arrives: its start, its size, how much is taken.
+    Passing {
+        start: u64,
+        size: u64,
+        taken: u64,
+        cut: Error,
+    },
+    /// Zero bytes since this position.
+    Zeros {
+        start: u64,
+    },
+    /// What is no entry, since this position.
+    Garbage {
+        start: u64,
+    },
+    Ended(Tail),
+}
+
+impl<'b> BatchReader<'b> {
+    /// Least buffer: a v2 header.
+    pub const LEAST: usize = 61;
+
+    /// Reads a segment from its first byte, through a buffer of at least
+    /// [`BatchReader::LEAST`] bytes. Batches that fit are checked as a whole before
+    /// anything of them is handed out.
+    #[must_use]
+    pub const fn new(buffer: &'b mut [u8], cpu: Cpu) -> Self {
+        Self::at(buffer, 0, cpu)
+    }
+
+    /// Reads input that starts at `position` of a segment.
+    #[must_use]
+    pub const fn at(buffer: &'b mut [u8], position: u64, cpu: Cpu) -> Self {
+        let input = FixedBuf::new(buffer);
+        Self { input, position, cpu, finished: false, state: State::Between }
+    }
+
+    /// Room for input. It may be empty while a batch that fits the buffer is read.
+    #[must_use]
+    pub fn spare(&mut self) -> &mut [u8] {
+        self.input.spare()
+    }
+
+    /// `n` bytes have been written to [`BatchReader::spare`].
+    pub fn commit(&mut self, n: usize) {
+        self.input.commit(n);
+    }
+
+    /// Copies as much of `bytes` as there is room for; gives the count.
+    pub fn push(&mut self, bytes: &[u8]) -> usize {
+        let spare = self.input.spare();
+        let n = spare.len().min(bytes.len());
+        if let (Some(to), Some(from)) = (spare.get_mut(..n), bytes.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        self.input.commit(n);
+        n
+    }
+
+    /// The input is over.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Position of the first byte that is not read.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn take(&mut self, n: usize) {
+        self.input.consume(n);
+        self.position = self.position.saturating_add(n as u64);
+    }
+
+    fn end(&mut self, kind: TailKind, position: u64, bytes: u64) -> Found {
+        let tail = Tail { kind, position, bytes };
+        self.state = State::Ended(tail);
+        Found::End(tail)
+    }
+
+    /// The entry that is open is done with.
+    fn close(&mut self) {
+        match self.state {
+            State::Whole { size, .. } => {
+                self.take(size);
+                self.state = State::Between;
+            }
+            // It ends with the input.
+            State::Passing { start, size, taken, cut } if taken < size && self.finished => {
+                self.take(self.input.filled().len());
+                let kind = match cut.kind() {
+                    ErrorKind::NotASegment { .. } => TailKind::Garbage,
+                    _ => TailKind::PartialBatch,
+                };
+                self.end(kind, start, self.position - start);
+            }
+            State::Passing { size, taken, .. } if taken < size => {}
+            State::Passing { .. } => self.state = State::Between,
+            _ => {}
+        }
+    }
+
+    /// The next entry, if enough of it is there.
+    fn look(&mut self) -> Result<Found, Error> {
+        let (position, finished) = (self.position, self.finished);
+        let rest = self.input.filled();
+        let (len, capacity) = (rest.len(), self.input.capacity());
+        let Some(prefix) = rest.first_chunk::<{ Framing::LEN }>() else {
+            if capacity < Self::LEAST {
+                let kind =
+                    ErrorKind::BufferTooSmall { need: Self::LEAST as u64, have: capacity as u64 };
+                return Err(kind.at(position));
+            }
+            if !finished {
+                return Ok(Found::NeedInput);
+            }
+            let kind = match Frame::parse(rest, position)? {
+                Frame::End(tail) => tail.kind,
+                Frame::Whole(_) => TailKind::PartialBatch,
+            };
+            self.take(len);
+            return Ok(self.end(kind, position, len as u64));
+        };
+        if *prefix == [0; Framing::LEN] {
+            self.state = State::Zeros { start: position };
+            return self.zeros(position);
+        }
+        let framing = match Framing::parse(prefix, position) {
+            Ok(framing) => framing,
+            Err(error) => return Err(self.lose(position, error)),
+        };
+        let total = framing.total();
+        let size = usize::try_from(total).unwrap_or(usize::MAX);
+        let enough = if size <= capacity { size } else { Self::LEAST };
+        if len < enough {
+            if !finished {
+                return Ok(Found::NeedInput);
+            }
+            if let Err(error) = framing.check_partial(rest, position) {
+                return Err(self.lose(position, error));
+            }
+            self.take(len);
+            return Ok(self.end(TailKind::PartialBatch, position, len as u64));
+        }
+        let header = match BatchHeader::parse(rest, position) {
+            Ok(header) => header,
+            Err(error) => return Err(self.lose(position, error)),
+        };
+        self.state = if size <= capacity {
+            State::Whole { size, read: 0 }
+        } else {
+            let cut = framing.check_partial(rest, position).err();
+            let cut = cut.unwrap_or(ErrorKind::PartialBatch { size: total }.at(position + 8));
+            State::Passing { start: position, size: total, taken: 0, cut }
+        };
+        Ok(Found::Batch(header))
+    }
+
+    /// No entry starts here, and nothing tells where one might.
+    fn lose(&mut self, start: u64, error: Error) -> Error {
+        self.state = State::Garbage { start };
+        error
+    }
+
+    fn zeros(&mut self, start: u64) -> Result<Found, Error> {
+        let filled = self.input.filled();
+        let zeros = filled.iter().position(|&byte| byte != 0);
+        let len = zeros.unwrap_or(filled.len());
+        self.take(len);
+        if zeros.is_some() {
+            let kind = ErrorKind::BatchLength { size: 0, least: 14 };
+            return Err(self.lose(start, kind.at(start + 8)));
+        }
+        if !self.finished {
+            return Ok(Found::NeedInput);
+        }
+        let bytes = self.position - start;
+        Ok(self.end(TailKind::ZeroPadding, start, bytes))
+    }
+
+    fn garbage(&mut self, start: u64) -> Found {
+        let len = self.input.filled().len();
+        self.take(len);
+        if !self.finished {
+            return Found::NeedInput;
+        }
+        let bytes = self.position - start;
+        self.end(TailKind::Garbage, start, bytes)
+    }
+}
+
+impl Sealed for BatchReader<'_> {}
+
+impl Source for BatchReader<'_> {
+    fn next_batch(&mut self) -> Result<Found, Error> {
+        self.close();
+        match self.state {
+            State::Between => self.look(),
+            State::Zeros { start } => self.zeros(start),
+            State::Garbage { start } => Ok(self.garbage(start)),
+            State::Ended(tail) => Ok(Found::End(tail)),
+            State::Whole { .. } | State::Passing { .. } => Ok(Found::NeedInput),
+        }
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        match self.state {
+            State::Whole { size, .. } => self.input.filled().get(..size),
+            _ => None,
+        }
+    }
+
+    fn view(&self) -> &[u8] {
+        let filled = self.input.filled();
+        match self.state {
+            State::Whole { size, read } => filled.get(read..size).unwrap_or_default(),
+            State::Passing { size, taken, .. } => {
+                let left = usize::try_from(size - taken).unwrap_or(usize::MAX);
+                filled.get(..left).unwrap_or(filled)
+            }
+            _ => &[],
+        }
+    }
+
+    fn read(&self) -> u64 {
+        match self.state {
+            State::Whole { read, .. } => read as u64,
+            State::Passing { taken, .. } => taken,
+            _ => 0,
+        }
+    }
+
+    fn consume(&mut self, n: usize) {
+        match &mut self.state {
+            State::Whole { size, read } => *read = read.saturating_add(n).min(*size),
+            State::Passing { size, taken, .. } => {
+                *taken = taken.saturating_add(n as u64).min(*size);
+                self.take(n);
+            }
+            _ => {}
+        }
+    }
+
+    fn rewind(&mut self, to: u64) {
+        if let State::Whole { read, .. } = &mut self.state {
+            *read = usize::try_from(to).unwrap_or(usize::MAX).min(*read);
+        }
+    }
+
+    fn dry(&self) -> Result<bool, Error> {
+        match self.state {
+            State::Passing { cut, .. } if self.finished => Err(cut),
+            State::Passing { .. } => Ok(!self.input.is_full()),
+            _ => Ok(false),
+        }
+    }
+
+    fn cpu(&self) -> Cpu {
+        self.cpu
+    }
+}
