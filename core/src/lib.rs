@@ -58,6 +58,6 @@ pub use batches::{Batches, Tail, TailKind};
 pub use codec::{Builtin, Codec, CodecError, Codecs, Decompress, Pause, Progress};
 pub use cpu::Cpu;
 pub use error::{Error, ErrorKind};
-pub use reader::BatchReader;
+pub use reader::{BatchReader, Entry};
 pub use unpack::{BatchEnd, CrcPolicy, Event, Limits, Piece, Source, Unpacker};
 pub use window::Window;

@@ -6,7 +6,7 @@
 //!                                 does not:        pass-through, as it arrives
 //! ```
 
-use crate::batch::{BatchHeader, Framing};
+use crate::batch::{Batch, BatchHeader, Framing};
 use crate::batches::{Frame, Tail, TailKind};
 use crate::cpu::Cpu;
 use crate::error::{Error, ErrorKind};
@@ -43,8 +43,8 @@ use crate::window::FixedBuf;
 /// # Ok::<(), logseg_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct BatchReader<'b> {
-    input: FixedBuf<'b>,
+pub struct BatchReader<B> {
+    input: FixedBuf<B>,
     /// Position of the first byte that is not taken.
     position: u64,
     cpu: Cpu,
@@ -79,7 +79,21 @@ enum State {
     Ended(Tail),
 }
 
-impl<'b> BatchReader<'b> {
+/// What [`BatchReader::poll_entry`] tells.
+#[derive(Debug)]
+pub enum Entry<'a> {
+    /// The reader has to be given more, or told that there is no more.
+    NeedInput,
+    /// An entry, whole.
+    Whole(Batch<'a>),
+    /// An entry that is larger than the buffer: its header. It comes again until the
+    /// buffer is made longer, or the entry is passed over.
+    Large(BatchHeader),
+    /// The input is over.
+    End(Tail),
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
     /// Least buffer: a v2 header.
     pub const LEAST: usize = 61;
 
@@ -87,13 +101,13 @@ impl<'b> BatchReader<'b> {
     /// [`BatchReader::LEAST`] bytes. Batches that fit are checked as a whole before
     /// anything of them is handed out.
     #[must_use]
-    pub const fn new(buffer: &'b mut [u8], cpu: Cpu) -> Self {
+    pub const fn new(buffer: B, cpu: Cpu) -> Self {
         Self::at(buffer, 0, cpu)
     }
 
     /// Reads input that starts at `position` of a segment.
     #[must_use]
-    pub const fn at(buffer: &'b mut [u8], position: u64, cpu: Cpu) -> Self {
+    pub const fn at(buffer: B, position: u64, cpu: Cpu) -> Self {
         let input = FixedBuf::new(buffer);
         Self { input, position, cpu, finished: false, state: State::Between }
     }
@@ -131,6 +145,131 @@ impl<'b> BatchReader<'b> {
         self.position
     }
 
+    /// Whether the buffer has no room until something in it is read.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.input.is_full()
+    }
+
+    /// The buffer itself, for a host that can make it longer. Bytes in it must stay.
+    pub fn buffer_mut(&mut self) -> &mut B {
+        self.input.buffer_mut()
+    }
+
+    /// The next entry as a whole, for who has other means than an
+    /// [`crate::Unpacker`]. The two can be mixed from one entry to the next.
+    ///
+    /// Errors: as [`crate::Unpacker::poll`].
+    pub fn poll_entry(&mut self) -> Result<Entry<'_>, Error> {
+        self.close();
+        let cpu = self.cpu;
+        match self.next(false)? {
+            Found::NeedInput => Ok(Entry::NeedInput),
+            Found::End(tail) => Ok(Entry::End(tail)),
+            Found::Batch(header) => Ok(match self.state {
+                State::Whole { size, .. } => {
+                    let bytes = self.input.filled().get(..size).unwrap_or_default();
+                    Entry::Whole(Batch::new(header, bytes, cpu))
+                }
+                _ => Entry::Large(header),
+            }),
+        }
+    }
+
+    /// Reads past an entry that [`Entry::Large`] told of: true once that is done. The
+    /// input may also end in it, as the next poll then says.
+    pub fn pass_over(&mut self) -> Result<bool, Error> {
+        if matches!(self.state, State::Between) {
+            self.look(true)?;
+        }
+        let n = Source::view(self).len();
+        Source::consume(self, n);
+        match self.state {
+            State::Passing { size, taken, .. } => Ok(taken == size || self.finished),
+            _ => Ok(true),
+        }
+    }
+
+    /// After an error: finds the next entry, and gives the bytes passed over. `None`
+    /// if more input is needed, or if it is over (as the next poll then says).
+    ///
+    /// An entry that fits the buffer counts only if its checksum is right; a larger one
+    /// must look like one from its header.
+    pub fn resync(&mut self) -> Option<core::ops::Range<u64>> {
+        let State::Garbage { start } = self.state else { return None };
+        loop {
+            let filled = self.input.filled();
+            // Not at the start itself: that is where the error is.
+            let from = usize::from(self.position == start);
+            let (skip, found) = self.candidate(filled, from);
+            self.take(skip);
+            if found {
+                self.state = State::Between;
+                return Some(start..self.position);
+            }
+            if skip == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// How many bytes cannot be the start of an entry, and whether one starts there.
+    /// Where that depends on bytes to come, they are waited for.
+    fn candidate(&self, filled: &[u8], from: usize) -> (usize, bool) {
+        for at in from..filled.len() {
+            let rest = filled.get(at..).unwrap_or_default();
+            match self.starts_entry(rest) {
+                Some(true) => return (at, true),
+                Some(false) => {}
+                None if self.finished => {}
+                // Bytes before it are of no use.
+                None => return (at, false),
+            }
+        }
+        (filled.len(), false)
+    }
+
+    /// Whether `rest` starts with an entry; `None` if there is too little to say.
+    fn starts_entry(&self, rest: &[u8]) -> Option<bool> {
+        let prefix = rest.first_chunk()?;
+        let Ok(framing) = Framing::parse(prefix, 0) else { return Some(false) };
+        if rest.len() < Self::LEAST && framing.total() > rest.len() as u64 {
+            return None;
+        }
+        if framing.check_partial(rest, 0).is_err() {
+            return Some(false);
+        }
+        let size = usize::try_from(framing.total()).unwrap_or(usize::MAX);
+        if size > self.input.capacity() {
+            return Some(BatchHeader::parse(rest, 0).is_ok_and(|header| header.is_typical()));
+        }
+        let entry = rest.get(..size)?;
+        let header = BatchHeader::parse(entry, 0).ok()?;
+        Some(Batch::new(header, entry, self.cpu).check_crc().is_ok())
+    }
+
+    /// Whether what follows the present entry fits it being one: an entry, zeros, or
+    /// the end. If not, its size field may be what is wrong with it.
+    #[must_use]
+    pub fn is_followed_up(&self) -> bool {
+        let State::Whole { size, .. } = self.state else { return true };
+        let behind = self.input.filled().get(size..).unwrap_or_default();
+        match behind.first_chunk() {
+            Some(prefix) if *prefix == [0; Framing::LEN] => true,
+            Some(prefix) => Framing::parse(prefix, 0)
+                .is_ok_and(|framing| framing.check_partial(behind, 0).is_ok()),
+            None => true,
+        }
+    }
+
+    /// Takes the present entry, if it is in the buffer, for garbage after all:
+    /// [`BatchReader::resync`] then looks for an entry from its second byte on.
+    pub fn distrust(&mut self) {
+        if let State::Whole { .. } = self.state {
+            self.state = State::Garbage { start: self.position };
+        }
+    }
+
     fn take(&mut self, n: usize) {
         self.input.consume(n);
         self.position = self.position.saturating_add(n as u64);
@@ -164,8 +303,19 @@ impl<'b> BatchReader<'b> {
         }
     }
 
-    /// The next entry, if enough of it is there.
-    fn look(&mut self) -> Result<Found, Error> {
+    fn next(&mut self, passing: bool) -> Result<Found, Error> {
+        match self.state {
+            State::Between => self.look(passing),
+            State::Zeros { start } => self.zeros(start),
+            State::Garbage { start } => Ok(self.garbage(start)),
+            State::Ended(tail) => Ok(Found::End(tail)),
+            State::Whole { .. } | State::Passing { .. } => Ok(Found::NeedInput),
+        }
+    }
+
+    /// The next entry, if enough of it is there. One that is larger than the buffer is
+    /// opened only if it may pass through.
+    fn look(&mut self, passing: bool) -> Result<Found, Error> {
         let (position, finished) = (self.position, self.finished);
         let rest = self.input.filled();
         let (len, capacity) = (rest.len(), self.input.capacity());
@@ -195,7 +345,8 @@ impl<'b> BatchReader<'b> {
         };
         let total = framing.total();
         let size = usize::try_from(total).unwrap_or(usize::MAX);
-        let enough = if size <= capacity { size } else { Self::LEAST };
+        // What is cut, and may not pass through, is told as the tail right away.
+        let enough = if size <= capacity || (finished && !passing) { size } else { Self::LEAST };
         if len < enough {
             if !finished {
                 return Ok(Found::NeedInput);
@@ -212,6 +363,8 @@ impl<'b> BatchReader<'b> {
         };
         self.state = if size <= capacity {
             State::Whole { size, read: 0 }
+        } else if !passing {
+            State::Between
         } else {
             let cut = framing.check_partial(rest, position).err();
             let cut = cut.unwrap_or(ErrorKind::PartialBatch { size: total }.at(position + 8));
@@ -253,18 +406,12 @@ impl<'b> BatchReader<'b> {
     }
 }
 
-impl Sealed for BatchReader<'_> {}
+impl<B> Sealed for BatchReader<B> {}
 
-impl Source for BatchReader<'_> {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Source for BatchReader<B> {
     fn next_batch(&mut self) -> Result<Found, Error> {
         self.close();
-        match self.state {
-            State::Between => self.look(),
-            State::Zeros { start } => self.zeros(start),
-            State::Garbage { start } => Ok(self.garbage(start)),
-            State::Ended(tail) => Ok(Found::End(tail)),
-            State::Whole { .. } | State::Passing { .. } => Ok(Found::NeedInput),
-        }
+        self.next(true)
     }
 
     fn whole(&self) -> Option<&[u8]> {

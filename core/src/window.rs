@@ -176,37 +176,42 @@ impl<'w> Window<'w> {
     }
 }
 
-/// A lent buffer that input arrives in, and is taken from.
+/// A buffer that input arrives in, and is taken from: lent, or owned by a host.
 #[derive(Debug)]
-pub struct FixedBuf<'b> {
-    buf: &'b mut [u8],
+pub struct FixedBuf<B> {
+    buf: B,
     start: usize,
     end: usize,
 }
 
-impl<'b> FixedBuf<'b> {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> FixedBuf<B> {
     /// Empty, over `buf`.
     #[must_use]
-    pub const fn new(buf: &'b mut [u8]) -> Self {
+    pub const fn new(buf: B) -> Self {
         Self { buf, start: 0, end: 0 }
     }
 
     /// Length of the buffer.
     #[must_use]
-    pub const fn capacity(&self) -> usize {
-        self.buf.len()
+    pub fn capacity(&self) -> usize {
+        self.buf.as_ref().len()
+    }
+
+    /// The buffer itself, to make it longer. What is in it must stay.
+    pub fn buffer_mut(&mut self) -> &mut B {
+        &mut self.buf
     }
 
     /// What has arrived and is not taken.
     #[must_use]
     pub fn filled(&self) -> &[u8] {
-        self.buf.get(self.start..self.end).unwrap_or_default()
+        self.buf.as_ref().get(self.start..self.end).unwrap_or_default()
     }
 
     /// Whether nothing more can arrive before something is taken.
     #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.end - self.start == self.buf.len()
+    pub fn is_full(&self) -> bool {
+        self.end - self.start >= self.capacity()
     }
 
     /// Takes `n` bytes.
@@ -219,18 +224,21 @@ impl<'b> FixedBuf<'b> {
     pub fn spare(&mut self) -> &mut [u8] {
         // Moved only where that gives room worth it: a reader that takes little at a
         // time would otherwise move everything each time.
+        let buf = self.buf.as_mut();
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-        } else if self.start >= self.buf.len() - self.end {
-            self.buf.copy_within(self.start..self.end, 0);
+        } else if self.start >= buf.len().saturating_sub(self.end)
+            && let Some(moved) = buf.get_mut(..self.end)
+        {
+            moved.copy_within(self.start.., 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        self.buf.get_mut(self.end..).unwrap_or_default()
+        buf.get_mut(self.end..).unwrap_or_default()
     }
 
     /// `n` bytes have arrived in [`FixedBuf::spare`].
     pub fn commit(&mut self, n: usize) {
-        self.end = self.end.saturating_add(n).min(self.buf.len());
+        self.end = self.end.saturating_add(n).min(self.capacity());
     }
 }
 

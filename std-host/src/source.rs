@@ -1,20 +1,19 @@
 //! Segments as files and pipes: the only place that opens inputs.
 //!
-//! A segment is read in pieces, a batch at a time, whatever its size: no mapping (a
-//! file that shrinks would kill the program) and no slurping. Memory follows the
-//! bytes that are there, never a declared size. A regular file is read up to the
+//! A segment is read in pieces through the core's [`BatchReader`], whatever its size: no
+//! mapping (a file that shrinks would kill the program) and no slurping. Memory follows
+//! the bytes that are there, never a declared size. A regular file is read up to the
 //! length it had when it was opened, so that a live one has an end.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use logseg_core::batch::Framing;
-use logseg_core::batches::Frame;
-use logseg_core::{BatchHeader, Error, ErrorKind, Tail, TailKind};
+use logseg_core::reader::Entry;
+use logseg_core::{BatchHeader, BatchReader, Cpu, Error, ErrorKind, Tail};
 
-/// How much is read at once.
-const PIECE: usize = 256 << 10;
+/// Length of the buffer to begin with. Larger batches make it grow.
+const BUFFER: usize = 512 << 10;
 
 /// What comes next in a segment.
 #[derive(Debug)]
@@ -34,15 +33,9 @@ pub struct Segment {
     len: Option<u64>,
     /// Largest entry that is taken into memory.
     largest: u64,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// Position of `start` in the segment.
-    position: u64,
+    reader: BatchReader<Vec<u8>>,
     /// Bytes that may still be read of the input.
     budget: u64,
-    dry: bool,
-    tail: Option<Tail>,
 }
 
 impl Segment {
@@ -73,18 +66,8 @@ impl Segment {
         max_bytes: Option<u64>,
     ) -> Self {
         let budget = len.unwrap_or(u64::MAX).min(max_bytes.unwrap_or(u64::MAX));
-        Self {
-            input,
-            len,
-            largest,
-            buffer: vec![0; PIECE],
-            start: 0,
-            end: 0,
-            position: 0,
-            budget,
-            dry: false,
-            tail: None,
-        }
+        let reader = BatchReader::new(vec![0; BUFFER], Cpu::detect());
+        Self { input, len, largest, reader, budget }
     }
 
     /// Length when it was opened, for regular files.
@@ -102,165 +85,67 @@ impl Segment {
     /// How far it is read.
     #[must_use]
     pub const fn position(&self) -> u64 {
-        self.position
+        self.reader.position()
     }
 
-    fn buffered(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+    /// The reader, for who takes batches as they come. It wants [`Segment::feed`] when it
+    /// needs input.
+    pub const fn reader(&mut self) -> &mut BatchReader<Vec<u8>> {
+        &mut self.reader
     }
 
-    /// Makes at least `want` bytes available, if the input has them.
-    fn fill(&mut self, want: usize) -> io::Result<()> {
-        while self.end - self.start < want && !self.dry {
-            if self.buffer.len() - self.start < want {
-                self.buffer.copy_within(self.start..self.end, 0);
-                self.end -= self.start;
-                self.start = 0;
+    /// Gives the reader more of the input, or tells it that there is no more; false then.
+    pub fn feed(&mut self) -> io::Result<bool> {
+        let spare = self.reader.spare();
+        let most = spare.len().min(usize::try_from(self.budget).unwrap_or(usize::MAX));
+        let n = loop {
+            match self.input.read(&mut spare[..most]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
             }
-            let n = read_some(&mut self.input, &mut self.buffer[self.end..], self.budget)?;
-            self.dry = n == 0;
-            self.end += n;
-            self.budget -= n as u64;
+        };
+        self.budget -= n as u64;
+        if n == 0 {
+            self.reader.finish();
         }
-        Ok(())
-    }
-
-    fn skip(&mut self, n: usize) {
-        self.start += n;
-        self.position += n as u64;
-    }
-
-    /// Appends up to `n` bytes of the input to `to`.
-    fn take(&mut self, mut n: usize, to: &mut Vec<u8>) -> io::Result<()> {
-        let have = n.min(self.end - self.start);
-        to.extend_from_slice(&self.buffer[self.start..self.start + have]);
-        self.skip(have);
-        n -= have;
-        while n > 0 && !self.dry {
-            // Grown by what arrives: a declared size alone costs nothing.
-            let at = to.len();
-            to.resize(at + n.min(4 * PIECE), 0);
-            let read = match read_some(&mut self.input, &mut to[at..], self.budget) {
-                Ok(read) => read,
-                Err(error) => {
-                    to.truncate(at);
-                    return Err(error);
-                }
-            };
-            to.truncate(at + read);
-            self.dry = read == 0;
-            self.budget -= read as u64;
-            self.position += read as u64;
-            n -= read;
-        }
-        Ok(())
-    }
-
-    /// Reads past up to `n` bytes; gives how many there were, and whether all of
-    /// them were zero.
-    fn pass(&mut self, mut n: u64) -> io::Result<(u64, bool)> {
-        let (mut passed, mut zero) = (0, true);
-        while n > 0 {
-            self.fill(1)?;
-            let have = self.buffered();
-            let have = &have[..have.len().min(usize::try_from(n).unwrap_or(usize::MAX))];
-            if have.is_empty() {
-                break;
-            }
-            zero = zero && have.iter().all(|&byte| byte == 0);
-            let len = have.len();
-            self.skip(len);
-            passed += len as u64;
-            n -= len as u64;
-        }
-        Ok((passed, zero))
-    }
-
-    fn end(&mut self, kind: TailKind, position: u64, bytes: u64) -> Item {
-        let tail = Tail { kind, position, bytes };
-        self.tail = Some(tail);
-        Item::End(tail)
-    }
-
-    /// Nothing tells where an entry might start again: the rest counts as garbage.
-    fn lost(&mut self, error: Error, position: u64) -> io::Result<Item> {
-        self.pass(u64::MAX)?;
-        self.end(TailKind::Garbage, position, self.position - position);
-        Ok(Item::Error(error))
+        self.reader.commit(n);
+        Ok(n > 0)
     }
 
     /// The next entry, whose bytes are appended to `to`.
     ///
     /// Errors: the input cannot be read. What is wrong with the data is an item.
     pub fn next_batch(&mut self, to: &mut Vec<u8>) -> io::Result<Item> {
-        if let Some(tail) = self.tail {
-            return Ok(Item::End(tail));
-        }
-        self.fill(Framing::LEN)?;
-        let position = self.position;
-        let rest = self.buffered();
-        let Some(prefix) = rest.first_chunk::<{ Framing::LEN }>().copied() else {
-            // So little that it cannot be an entry.
-            let (rest, bytes) = (Frame::parse(rest, position), rest.len());
-            self.skip(bytes);
-            return Ok(match rest {
-                Ok(Frame::End(Tail { kind, .. })) => self.end(kind, position, bytes as u64),
-                _ => self.end(TailKind::PartialBatch, position, bytes as u64),
-            });
-        };
-        if prefix == [0; Framing::LEN] {
-            let (bytes, zero) = self.pass(u64::MAX)?;
-            return Ok(if zero {
-                self.end(TailKind::ZeroPadding, position, bytes)
+        loop {
+            let header = match self.reader.poll_entry() {
+                Ok(Entry::NeedInput) => {
+                    self.feed()?;
+                    continue;
+                }
+                Ok(Entry::Whole(batch)) => {
+                    to.extend_from_slice(batch.bytes());
+                    return Ok(Item::Batch(*batch.header()));
+                }
+                Ok(Entry::End(tail)) => return Ok(Item::End(tail)),
+                Ok(Entry::Large(header)) => header,
+                Err(error) => return Ok(Item::Error(error)),
+            };
+            if header.size > self.largest {
+                while !self.reader.pass_over().unwrap_or(true) {
+                    self.feed()?;
+                }
+                if self.position() == header.position + header.size {
+                    let kind = ErrorKind::BatchTooLarge { size: header.size, limit: self.largest };
+                    return Ok(Item::Error(Error::new(kind, header.position + 8)));
+                }
+            } else if self.reader.is_full() {
+                // Grown by what has arrived: a declared size alone costs nothing.
+                let buffer = self.reader.buffer_mut();
+                let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+                buffer.resize(size.min(2 * buffer.len()), 0);
             } else {
-                self.end(TailKind::Garbage, position, bytes);
-                let kind = ErrorKind::BatchLength { size: 0, least: 14 };
-                Item::Error(Error::new(kind, position + 8))
-            });
-        }
-        let framing = match Framing::parse(&prefix, position) {
-            Ok(framing) => framing,
-            Err(error) => return self.lost(error, position),
-        };
-        let total = framing.total();
-        if total > self.largest {
-            self.fill(framing.magic.header_len())?;
-            let seen = self.buffered().to_vec();
-            let (passed, _) = self.pass(total)?;
-            if passed == total {
-                let kind = ErrorKind::BatchTooLarge { size: total, limit: self.largest };
-                return Ok(Item::Error(Error::new(kind, position + 8)));
+                self.feed()?;
             }
-            return Ok(match framing.check_partial(&seen, position) {
-                Ok(()) => self.end(TailKind::PartialBatch, position, passed),
-                Err(error) => self.lost(error, position)?,
-            });
-        }
-        let before = to.len();
-        self.take(usize::try_from(total).unwrap_or(usize::MAX), to)?;
-        let entry = &to[before..];
-        if (entry.len() as u64) < total {
-            let checked = framing.check_partial(entry, position);
-            let bytes = entry.len() as u64;
-            to.truncate(before);
-            return Ok(match checked {
-                Ok(()) => self.end(TailKind::PartialBatch, position, bytes),
-                Err(error) => self.lost(error, position)?,
-            });
-        }
-        Ok(match BatchHeader::parse(entry, position) {
-            Ok(header) => Item::Batch(header),
-            Err(error) => self.lost(error, position)?,
-        })
-    }
-}
-
-fn read_some(input: &mut dyn Read, buffer: &mut [u8], budget: u64) -> io::Result<usize> {
-    let most = buffer.len().min(usize::try_from(budget).unwrap_or(usize::MAX));
-    loop {
-        match input.read(&mut buffer[..most]) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
         }
     }
 }
@@ -321,6 +206,8 @@ pub fn find(paths: &[PathBuf]) -> Found {
 
 #[cfg(test)]
 mod tests {
+    use logseg_core::TailKind;
+
     use super::*;
 
     fn read_all(bytes: &[u8], largest: u64) -> (Vec<String>, Tail) {
@@ -346,12 +233,12 @@ mod tests {
 
     #[test]
     fn entries_larger_than_the_buffer_and_the_limit() {
-        let bytes = [entry(3), entry(2 * PIECE), entry(5)].concat();
-        let (seen, tail) = read_all(&bytes, 1 << 20);
-        assert_eq!(seen, ["0+64", "64+524349", "524413+66"]);
+        let bytes = [entry(3), entry(3 * BUFFER), entry(5)].concat();
+        let (seen, tail) = read_all(&bytes, 1 << 24);
+        assert_eq!(seen, ["0+64", "64+1572925", "1572989+66"]);
         assert_eq!(tail, Tail { kind: TailKind::Clean, position: bytes.len() as u64, bytes: 0 });
         let (seen, _) = read_all(&bytes, 1000);
-        assert_eq!(seen, ["0+64", "72 batch_length_limit", "524413+66"]);
+        assert_eq!(seen, ["0+64", "72 batch_length_limit", "1572989+66"]);
     }
 
     #[test]
@@ -361,7 +248,7 @@ mod tests {
             (vec![], TailKind::Clean),
             (vec![7], TailKind::PartialBatch),
             (vec![0; 5], TailKind::ZeroPadding),
-            (vec![0; 3 * PIECE], TailKind::ZeroPadding),
+            (vec![0; 3 * BUFFER], TailKind::ZeroPadding),
             (entry(9)[..40].to_vec(), TailKind::PartialBatch),
         ] {
             let bytes = behind.len() as u64;
@@ -369,12 +256,12 @@ mod tests {
             assert_eq!(seen, ["0+64"]);
             assert_eq!(tail, Tail { kind, position: 64, bytes });
         }
-        let mut late = vec![0; 3 * PIECE];
+        let mut late = vec![0; 3 * BUFFER];
         *late.last_mut().unwrap() = 1;
         let (seen, tail) = read_all(&[whole, late].concat(), 1 << 20);
         assert_eq!(seen, ["0+64", "72 batch_length"]);
         assert_eq!((tail.kind, tail.position), (TailKind::Garbage, 64));
-        assert_eq!(tail.bytes, 3 * PIECE as u64);
+        assert_eq!(tail.bytes, 3 * BUFFER as u64);
     }
 
     #[test]

@@ -344,6 +344,19 @@ impl BatchHeader {
         }
     }
 
+    /// Whether a v2 header looks as one does, to find entries by it: no bit is set that
+    /// has no meaning, and counts fit each other.
+    pub(crate) fn is_typical(&self) -> bool {
+        let count = i64::from(self.record_count.unwrap_or(-1));
+        self.magic == Magic::V2
+            && (0..0x80).contains(&self.attributes.0)
+            && (0..=i64::from(self.last_offset_delta) + 1).contains(&count)
+            && self.base_timestamp >= -1
+            && self.max_timestamp >= -1
+            && self.base_sequence >= -1
+            && self.partition_leader_epoch >= -1
+    }
+
     /// Sequence number of the record with this offset, −1 without a producer. It
     /// wraps from 2147483647 to 0.
     #[must_use]

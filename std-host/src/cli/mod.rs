@@ -5,6 +5,7 @@
 
 mod analyze;
 pub(crate) mod dump;
+mod verify;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -32,6 +33,7 @@ const EXIT_CODES: &str = "Exit codes:
 enum Command {
     Analyze(analyze::AnalyzeArgs),
     Dump(dump::DumpArgs),
+    Verify(verify::VerifyArgs),
 }
 
 /// Runs the program on a command line, whose first item is its own name.
@@ -49,6 +51,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match args.command {
         Command::Analyze(args) => analyze::run(&args, &mut outcome),
         Command::Dump(args) => dump::run(&args, &mut outcome),
+        Command::Verify(args) => verify::run(&args, &mut outcome),
     };
     match result {
         Ok(()) => {}

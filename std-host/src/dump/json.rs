@@ -114,11 +114,12 @@ impl<'a> Json<'a> {
     pub(crate) const fn new(path: &'a str, listed: Listed) -> Self {
         Self { path, listed }
     }
+}
 
-    fn line(out: &mut dyn Write, line: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, line)?;
-        out.write_all(b"\n")
-    }
+/// An object on a line of its own.
+pub(crate) fn line(mut out: impl Write, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut out, line)?;
+    out.write_all(b"\n")
 }
 
 impl Printer for Json<'_> {
@@ -173,7 +174,7 @@ impl Printer for Json<'_> {
             error: batch.end.verdict.as_ref().err().map(fault),
             warnings: &batch.warnings,
         };
-        Self::line(out, &line)
+        self::line(out, &line)
     }
 
     fn record(
@@ -197,11 +198,11 @@ impl Printer for Json<'_> {
             key: self.listed.data.then(|| encode(record.key)),
             value: self.listed.data.then(|| encode(record.value)),
         };
-        Self::line(out, &line)
+        self::line(out, &line)
     }
 
     fn error(&mut self, error: &Error, out: &mut dyn Write) -> io::Result<()> {
-        Self::line(out, &FaultLine { r#type: "error", fault: fault(error) })
+        line(out, &FaultLine { r#type: "error", fault: fault(error) })
     }
 
     fn end(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
@@ -216,7 +217,7 @@ impl Printer for Json<'_> {
             batch_count: summary.totals.batches,
             record_count: summary.totals.records,
         };
-        Self::line(out, &line)
+        self::line(out, &line)
     }
 }
 

@@ -1,0 +1,363 @@
+//! `std-host verify`: everything that a dump checks, without the listing.
+//!
+//! Batches are read as they stream by, so memory does not depend on their size. After
+//! damage the next entry is looked for, and what lies between is told as lost.
+
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use logseg_core::{
+    BatchEnd, BatchHeader, Error, ErrorKind, Event, Limits, Tail, TailKind, Unpacker,
+};
+use serde::Serialize;
+
+use super::{LimitArgs, Outcome, Stop};
+use crate::codecs::HostCodecs;
+use crate::dump::json::{self, tail_name};
+use crate::source::{self, Segment};
+
+/// Window of the decoders: history of any codec that producers use, many times over.
+const WINDOW: usize = 4 << 20;
+
+/// Checks segments: batches, records and offsets, and what damage has cost
+///
+/// A line per problem on standard error, a summary per file on standard output. After
+/// damage it finds the next batch and goes on, and names the bytes and the offsets that
+/// are lost.
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArgs {
+    /// Segment files, partition directories or log directories; - is standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A summary per file
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+pub(super) fn run(args: &VerifyArgs, outcome: &mut Outcome) -> Result<(), Stop> {
+    let found = source::find(&args.paths);
+    for (path, error) in &found.failures {
+        outcome.fail_file(path, error);
+    }
+    if found.segments.is_empty() && found.failures.is_empty() {
+        outcome.fail(format_args!("no *.log file below the given paths"));
+    }
+    let limits = args.limits.limits();
+    let mut codecs = HostCodecs::default();
+    let mut window = vec![0; WINDOW];
+    let mut out = BufWriter::new(io::stdout().lock());
+    for path in &found.segments {
+        let name = path.display().to_string();
+        let mut segment = match Segment::open(path, limits.batch, None) {
+            Ok(segment) => segment,
+            Err(error) => {
+                outcome.fail_file(path, &error);
+                continue;
+            }
+        };
+        let mut check = Check::new(&name, args.format, &mut out, outcome);
+        let tail = check.read(&mut segment, &mut codecs, &mut window, limits)?;
+        check.finish(path, tail, &segment)?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Bytes that belong to no good batch, and the offsets that may have been in them.
+#[derive(Debug, Serialize)]
+struct Lost {
+    r#type: &'static str,
+    from: u64,
+    to: u64,
+    /// Behind the last good batch before; null if there is none.
+    first_offset: Option<i64>,
+    /// Before the first good batch behind; null if there is none.
+    last_offset: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    r#type: &'static str,
+    path: &'a str,
+    file_size: u64,
+    valid_bytes: u64,
+    trailing_bytes: u64,
+    trailing_kind: Option<&'static str>,
+    batch_count: u64,
+    record_count: u64,
+    corrupt_batches: u64,
+    first_offset: Option<i64>,
+    last_offset: Option<i64>,
+    lost_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    r#type: &'static str,
+    kind: &'static str,
+    detail: String,
+    position: u64,
+}
+
+/// What is known of a file so far.
+struct Check<'a, W> {
+    path: &'a str,
+    format: Format,
+    out: &'a mut W,
+    outcome: &'a mut Outcome,
+    batches: u64,
+    records: u64,
+    corrupt: u64,
+    problems: u64,
+    offsets: Option<(i64, i64)>,
+    /// A range that is lost, and whose end is not known.
+    lost: Option<Range<u64>>,
+    lost_bytes: u64,
+}
+
+impl<'a, W: Write> Check<'a, W> {
+    fn new(path: &'a str, format: Format, out: &'a mut W, outcome: &'a mut Outcome) -> Self {
+        Self {
+            path,
+            format,
+            out,
+            outcome,
+            batches: 0,
+            records: 0,
+            corrupt: 0,
+            problems: 0,
+            offsets: None,
+            lost: None,
+            lost_bytes: 0,
+        }
+    }
+
+    /// Reads a file to its end; `None` if it cannot be read to there.
+    fn read(
+        &mut self,
+        segment: &mut Segment,
+        codecs: &mut HostCodecs,
+        window: &mut [u8],
+        limits: Limits,
+    ) -> io::Result<Option<Tail>> {
+        let mut unpacker = Unpacker::new(codecs, window).with_limits(limits);
+        let mut header = None;
+        loop {
+            let read = match unpacker.poll(segment.reader()) {
+                Ok(Event::NeedInput) => segment.feed().map(|_| ()),
+                Ok(Event::Batch(next)) => {
+                    header = Some(next);
+                    Ok(())
+                }
+                Ok(Event::Record(_) | Event::Piece(_)) => Ok(()),
+                Ok(Event::BatchEnd(end)) => match header.take() {
+                    Some(header) => {
+                        let distrust = self.batch(&header, &end)?;
+                        if distrust && !segment.reader().is_followed_up() {
+                            segment.reader().distrust();
+                            self.resync(segment)
+                        } else {
+                            Ok(())
+                        }
+                    }
+                    None => Ok(()),
+                },
+                Ok(Event::End(tail)) => return Ok(Some(tail)),
+                Err(error) => {
+                    self.problem(error.name(), error.position(), &error.detail())?;
+                    self.resync(segment)
+                }
+            };
+            if let Err(error) = read {
+                self.outcome.fail(format_args!(
+                    "{}: cannot be read behind byte {}: {error}",
+                    self.path,
+                    segment.position()
+                ));
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks for the next entry.
+    fn resync(&mut self, segment: &mut Segment) -> io::Result<()> {
+        loop {
+            if let Some(range) = segment.reader().resync() {
+                self.lose(range);
+                return Ok(());
+            }
+            if !segment.feed()? {
+                // What is at the very end may have waited for more.
+                if let Some(range) = segment.reader().resync() {
+                    self.lose(range);
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes the verdict on a batch. True if its size may be what is wrong with it.
+    fn batch(&mut self, header: &BatchHeader, end: &BatchEnd) -> io::Result<bool> {
+        let error = match end.verdict {
+            Ok(()) => {
+                self.good(header, end)?;
+                return Ok(false);
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            // The tail that follows tells it, and it is no damage.
+            ErrorKind::PartialBatch { .. } => return Ok(false),
+            ErrorKind::NotASegment { .. } => {
+                self.problem(error.name(), error.position(), &error.detail())?;
+                return Ok(false);
+            }
+            _ => {}
+        }
+        self.corrupt += 1;
+        self.problem(error.name(), error.position(), &error.detail())?;
+        self.lose(header.position..header.position + header.size);
+        Ok(matches!(error.kind(), ErrorKind::CrcMismatch { .. }) && is_outer_crc(header, &error))
+    }
+
+    fn good(&mut self, header: &BatchHeader, end: &BatchEnd) -> io::Result<()> {
+        let (mut first, mut last) = (header.base_offset, header.last_offset());
+        if let (None, Some(offsets)) = (header.record_count, end.offsets) {
+            (first, last) = offsets;
+        }
+        self.close_lost(Some(first))?;
+        if let Some((_, before)) = self.offsets
+            && first <= before
+        {
+            let detail = format!("offset: {first} follows {before}");
+            self.problem("offset_order", header.position, &detail)?;
+        }
+        self.batches += 1;
+        self.records += end.records;
+        self.offsets = Some((self.offsets.map_or(first, |(first, _)| first), last));
+        Ok(())
+    }
+
+    fn problem(
+        &mut self,
+        kind: &'static str,
+        position: u64,
+        detail: &dyn std::fmt::Display,
+    ) -> io::Result<()> {
+        self.problems += 1;
+        self.outcome.damage(self.path, &format_args!("byte {position}: {detail}"));
+        if self.format == Format::Json {
+            let detail = detail.to_string();
+            json::line(&mut *self.out, &Problem { r#type: "error", kind, detail, position })?;
+        }
+        Ok(())
+    }
+
+    /// These bytes belong to no good batch.
+    fn lose(&mut self, range: Range<u64>) {
+        self.lost = Some(match self.lost.take() {
+            Some(before) => before.start.min(range.start)..before.end.max(range.end),
+            None => range,
+        });
+    }
+
+    /// A good batch, or the end, follows what is lost.
+    fn close_lost(&mut self, next: Option<i64>) -> io::Result<()> {
+        let Some(range) = self.lost.take() else { return Ok(()) };
+        self.lost_bytes += range.end - range.start;
+        let lost = Lost {
+            r#type: "lost",
+            from: range.start,
+            to: range.end,
+            first_offset: self.offsets.map(|(_, last)| last.saturating_add(1)),
+            last_offset: next.map(|next| next.saturating_sub(1)),
+        };
+        if self.format == Format::Json {
+            return json::line(&mut *self.out, &lost);
+        }
+        write!(
+            self.out,
+            "{}: lost bytes {} to {} ({}), ",
+            self.path,
+            lost.from,
+            lost.to,
+            lost.to - lost.from
+        )?;
+        match (lost.first_offset, lost.last_offset) {
+            (Some(first), Some(last)) if last < first => writeln!(self.out, "no offset"),
+            (Some(first), Some(last)) => writeln!(self.out, "offsets {first} to {last} at most"),
+            (Some(first), None) => writeln!(self.out, "offsets from {first} on"),
+            (None, Some(last)) => writeln!(self.out, "offsets up to {last}"),
+            (None, None) => writeln!(self.out, "offsets unknown"),
+        }
+    }
+
+    fn finish(mut self, path: &Path, tail: Option<Tail>, segment: &Segment) -> io::Result<()> {
+        if let Some(tail) = tail.filter(|tail| tail.kind == TailKind::Garbage) {
+            self.lose(tail.position..tail.position + tail.bytes);
+        }
+        self.close_lost(None)?;
+        let tail = tail.filter(|tail| tail.bytes > 0);
+        let summary = Summary {
+            r#type: "segment",
+            path: self.path,
+            file_size: segment.position(),
+            valid_bytes: tail.map_or(segment.position(), |tail| tail.position),
+            trailing_bytes: tail.map_or(0, |tail| tail.bytes),
+            trailing_kind: tail.and_then(|tail| tail_name(tail.kind)),
+            batch_count: self.batches,
+            record_count: self.records,
+            corrupt_batches: self.corrupt,
+            first_offset: self.offsets.map(|(first, _)| first),
+            last_offset: self.offsets.map(|(_, last)| last),
+            lost_bytes: self.lost_bytes,
+        };
+        if self.format == Format::Json {
+            return json::line(&mut *self.out, &summary);
+        }
+        write!(
+            self.out,
+            "{}: {} good batches, {} records",
+            path.display(),
+            self.batches,
+            self.records
+        )?;
+        if let Some((first, last)) = self.offsets {
+            write!(self.out, ", offsets {first} to {last}")?;
+        }
+        if let Some(tail) = tail {
+            let what = match tail.kind {
+                TailKind::ZeroPadding => "bytes of zero padding",
+                TailKind::PartialBatch => "bytes of an incomplete batch",
+                TailKind::Garbage | TailKind::Clean => "bytes of garbage",
+            };
+            write!(self.out, ", then {} {what}", tail.bytes)?;
+        }
+        match self.problems {
+            0 => writeln!(self.out, ": ok"),
+            problems => writeln!(
+                self.out,
+                ": {problems} problem{}, {} bytes lost",
+                if problems == 1 { "" } else { "s" },
+                self.lost_bytes
+            ),
+        }
+    }
+}
+
+/// Whether a checksum is that of the entry, and not of a message inside.
+fn is_outer_crc(header: &BatchHeader, error: &Error) -> bool {
+    error.position() == header.crc_position()
+}
