@@ -145,6 +145,22 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         self.position
     }
 
+    /// Position of the end of what is done with: behind the present entry if that is
+    /// whole or passed over.
+    #[must_use]
+    pub const fn read_to(&self) -> u64 {
+        match self.state {
+            State::Whole { size, .. } => self.position + size as u64,
+            _ => self.position,
+        }
+    }
+
+    /// Whether the present entry is in the buffer as a whole.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        matches!(self.state, State::Whole { .. })
+    }
+
     /// Whether the buffer has no room until something in it is read.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -176,8 +192,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         }
     }
 
-    /// Reads past an entry that [`Entry::Large`] told of: true once that is done. The
-    /// input may also end in it, as the next poll then says.
+    /// Reads past an entry that [`Entry::Large`] told of: true once that is done, or the
+    /// input has ended in it, as the next poll then says.
+    ///
+    /// Errors: [`ErrorKind::NotASegment`], if it ended in what was no entry.
     pub fn pass_over(&mut self) -> Result<bool, Error> {
         if matches!(self.state, State::Between) {
             self.look(true)?;
@@ -185,7 +203,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         let n = Source::view(self).len();
         Source::consume(self, n);
         match self.state {
-            State::Passing { size, taken, .. } => Ok(taken == size || self.finished),
+            State::Passing { size, taken, cut, .. } if taken < size && self.finished => {
+                match cut.kind() {
+                    ErrorKind::NotASegment { .. } => Err(cut),
+                    _ => Ok(true),
+                }
+            }
+            State::Passing { size, taken, .. } => Ok(taken == size),
             _ => Ok(true),
         }
     }
@@ -262,10 +286,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         }
     }
 
-    /// Takes the present entry, if it is in the buffer, for garbage after all:
-    /// [`BatchReader::resync`] then looks for an entry from its second byte on.
+    /// Takes the present entry, if it is in the buffer or nothing of it is read, for
+    /// garbage after all: [`BatchReader::resync`] then looks for an entry from its second
+    /// byte on.
     pub fn distrust(&mut self) {
-        if let State::Whole { .. } = self.state {
+        if let State::Whole { .. } | State::Passing { taken: 0, .. } = self.state {
             self.state = State::Garbage { start: self.position };
         }
     }

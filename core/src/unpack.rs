@@ -381,6 +381,11 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
         self.codecs
     }
 
+    /// Forgets the batch that is open: the next poll goes on with the next entry.
+    pub fn abandon(&mut self) {
+        self.state = State::Between;
+    }
+
     /// The next event of `source`.
     ///
     /// Errors: those of [`crate::batch::Framing::parse`], where no entry starts. The

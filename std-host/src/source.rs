@@ -122,6 +122,7 @@ impl Segment {
                     self.feed()?;
                     continue;
                 }
+                Ok(Entry::Whole(batch)) if batch.header().size > self.largest => *batch.header(),
                 Ok(Entry::Whole(batch)) => {
                     to.extend_from_slice(batch.bytes());
                     return Ok(Item::Batch(*batch.header()));
@@ -131,10 +132,14 @@ impl Segment {
                 Err(error) => return Ok(Item::Error(error)),
             };
             if header.size > self.largest {
-                while !self.reader.pass_over().unwrap_or(true) {
-                    self.feed()?;
+                loop {
+                    match self.reader.pass_over() {
+                        Ok(true) => break,
+                        Ok(false) => self.feed()?,
+                        Err(error) => return Ok(Item::Error(error)),
+                    };
                 }
-                if self.position() == header.position + header.size {
+                if self.reader.read_to() >= header.position + header.size {
                     let kind = ErrorKind::BatchTooLarge { size: header.size, limit: self.largest };
                     return Ok(Item::Error(Error::new(kind, header.position + 8)));
                 }

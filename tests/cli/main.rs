@@ -2,6 +2,7 @@
 
 mod analyze;
 mod dump;
+mod verify;
 
 use std::fs;
 use std::io::Write;
@@ -140,7 +141,7 @@ fn wrong_usage_is_2() {
 #[test]
 fn help_lists_what_there_is_and_nothing_else() {
     let help = run(["--help"]).expect(0).out;
-    assert!(help.contains("analyze") && help.contains("dump"));
+    assert!(["analyze", "dump", "verify"].iter().all(|name| help.contains(name)));
     for later in ["recompress", "snappy", "cursor", "blob"] {
         assert!(!help.contains(later), "{later}");
     }
@@ -154,7 +155,7 @@ fn what_cannot_be_read_is_1_and_stops_nothing() {
     let directory = empty.path().to_str().unwrap();
     let log = segment("levels.log");
     let log = log.to_str().unwrap();
-    for command in ["analyze", "dump"] {
+    for command in ["analyze", "dump", "verify"] {
         let missing = run([command, "/nonexistent/0.log"]).expect(1);
         assert!(missing.err.contains("std-host: /nonexistent/0.log: "), "{}", missing.err);
         assert!(run([command, directory]).expect(1).err.contains("no *.log"));
@@ -237,7 +238,7 @@ fn what_is_no_segment_gives_one_error() {
     ] {
         let path = directory.path().join(name);
         fs::write(&path, bytes).unwrap();
-        for command in ["analyze", "dump"] {
+        for command in ["analyze", "dump", "verify"] {
             let run = run([command, path.to_str().unwrap()]).expect(3);
             let lines = run.error_lines();
             assert_eq!(lines.len(), 1, "{name}: {lines:?}");

@@ -126,27 +126,10 @@ impl Framing {
     ///
     /// Errors: [`ErrorKind::NotASegment`].
     pub fn check_partial(&self, seen: &[u8], position: u64) -> Result<(), Error> {
-        // No log gets to offset 2^56: that is two thousand years of a million
-        // messages a second. Text, and most magic numbers, are beyond it.
-        let mut sane = (0..1 << 56).contains(&self.offset);
-        if let Ok(header) = BatchHeader::parse(seen, position) {
-            sane &= match self.magic {
-                Magic::V2 => {
-                    header.attributes.codec().is_ok()
-                        && header.last_offset_delta >= 0
-                        && header.record_count.is_some_and(|n| n >= 0)
-                        && header.producer_id >= -1
-                        && header.producer_epoch >= -1
-                }
-                Magic::V0 | Magic::V1 => {
-                    let lengths = seen.get(self.magic.header_len()..).unwrap_or_default();
-                    let key = Cursor::new(lengths).i32().unwrap_or(-1);
-                    header.codec().is_ok()
-                        && header.max_timestamp >= -1
-                        && (-1..self.size).contains(&key)
-                }
-            };
-        }
+        let sane = match BatchHeader::parse(seen, position) {
+            Ok(header) => header.is_plausible() && header.has_plausible_key(seen),
+            Err(_) => is_plausible_offset(self.offset),
+        };
         if sane { Ok(()) } else { Err(ErrorKind::NotASegment { size: self.size }.at(position + 8)) }
     }
 }
@@ -344,6 +327,30 @@ impl BatchHeader {
         }
     }
 
+    /// Whether a header could be one. It says nothing if the CRC is right, and little if
+    /// it is wrong; but for an entry whose end is not in sight it is all there is.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        let v2 = self.last_offset_delta >= 0
+            && self.record_count.is_none_or(|n| n >= 0)
+            && self.producer_id >= -1
+            && self.producer_epoch >= -1;
+        let legacy = self.magic == Magic::V2 || self.max_timestamp >= -1;
+        is_plausible_offset(self.base_offset) && self.codec().is_ok() && v2 && legacy
+    }
+
+    /// Whether the key of a v0/v1 message, if its length is in `seen`, fits it.
+    fn has_plausible_key(&self, seen: &[u8]) -> bool {
+        let length = seen.get(self.header_len()..).and_then(|rest| rest.first_chunk());
+        match (self.magic, length) {
+            (Magic::V2, _) | (_, None) => true,
+            (_, Some(length)) => {
+                let key = i64::from(i32::from_be_bytes(*length));
+                key >= -1 && u64::try_from(key).unwrap_or(0) < self.size
+            }
+        }
+    }
+
     /// Whether a v2 header looks as one does, to find entries by it: no bit is set that
     /// has no meaning, and counts fit each other.
     pub(crate) fn is_typical(&self) -> bool {
@@ -374,6 +381,12 @@ impl BatchHeader {
     pub const fn last_sequence(&self) -> i32 {
         self.sequence(self.last_offset())
     }
+}
+
+/// No log gets to offset 2^56: that is two thousand years of a million messages a second.
+/// Text, and most magic numbers, are beyond it.
+fn is_plausible_offset(offset: i64) -> bool {
+    (0..1 << 56).contains(&offset)
 }
 
 #[cfg(test)]

@@ -158,14 +158,24 @@ impl<'a, W: Write> Check<'a, W> {
             let read = match unpacker.poll(segment.reader()) {
                 Ok(Event::NeedInput) => segment.feed().map(|_| ()),
                 Ok(Event::Batch(next)) => {
-                    header = Some(next);
-                    Ok(())
+                    if segment.reader().is_whole() || next.is_plausible() {
+                        header = Some(next);
+                        Ok(())
+                    } else {
+                        // Its end is not in sight, and it may be no entry at all.
+                        unpacker.abandon();
+                        segment.reader().distrust();
+                        let size = i32::try_from(next.size - 12).unwrap_or(i32::MAX);
+                        let kind = ErrorKind::NotASegment { size };
+                        self.error(&Error::new(kind, next.position + 8))?;
+                        self.resync(segment)
+                    }
                 }
                 Ok(Event::Record(_) | Event::Piece(_)) => Ok(()),
                 Ok(Event::BatchEnd(end)) => match header.take() {
                     Some(header) => {
-                        let distrust = self.batch(&header, &end)?;
-                        if distrust && !segment.reader().is_followed_up() {
+                        let followed = segment.reader().is_followed_up();
+                        if self.batch(&header, &end, followed)? {
                             segment.reader().distrust();
                             self.resync(segment)
                         } else {
@@ -176,7 +186,7 @@ impl<'a, W: Write> Check<'a, W> {
                 },
                 Ok(Event::End(tail)) => return Ok(Some(tail)),
                 Err(error) => {
-                    self.problem(error.name(), error.position(), &error.detail())?;
+                    self.error(&error)?;
                     self.resync(segment)
                 }
             };
@@ -208,8 +218,9 @@ impl<'a, W: Write> Check<'a, W> {
         }
     }
 
-    /// Takes the verdict on a batch. True if its size may be what is wrong with it.
-    fn batch(&mut self, header: &BatchHeader, end: &BatchEnd) -> io::Result<bool> {
+    /// Takes the verdict on a batch. True if its size may be what is wrong with it, as
+    /// what follows it is no entry.
+    fn batch(&mut self, header: &BatchHeader, end: &BatchEnd, followed: bool) -> io::Result<bool> {
         let error = match end.verdict {
             Ok(()) => {
                 self.good(header, end)?;
@@ -217,19 +228,22 @@ impl<'a, W: Write> Check<'a, W> {
             }
             Err(error) => error,
         };
-        match error.kind() {
-            // The tail that follows tells it, and it is no damage.
-            ErrorKind::PartialBatch { .. } => return Ok(false),
-            ErrorKind::NotASegment { .. } => {
-                self.problem(error.name(), error.position(), &error.detail())?;
-                return Ok(false);
-            }
-            _ => {}
+        // The tail that follows tells of a batch that is cut, and it is no damage.
+        if matches!(error.kind(), ErrorKind::PartialBatch { .. }) {
+            return Ok(false);
         }
+        self.error(&error)?;
         self.corrupt += 1;
-        self.problem(error.name(), error.position(), &error.detail())?;
+        let outer = error.position() == header.crc_position();
+        if outer && !followed && matches!(error.kind(), ErrorKind::CrcMismatch { .. }) {
+            return Ok(true);
+        }
         self.lose(header.position..header.position + header.size);
-        Ok(matches!(error.kind(), ErrorKind::CrcMismatch { .. }) && is_outer_crc(header, &error))
+        Ok(false)
+    }
+
+    fn error(&mut self, error: &Error) -> io::Result<()> {
+        self.problem(error.name(), error.position(), &error.detail())
     }
 
     fn good(&mut self, header: &BatchHeader, end: &BatchEnd) -> io::Result<()> {
@@ -329,9 +343,10 @@ impl<'a, W: Write> Check<'a, W> {
         }
         write!(
             self.out,
-            "{}: {} good batches, {} records",
+            "{}: {} good {}, {} records",
             path.display(),
             self.batches,
+            if self.batches == 1 { "batch" } else { "batches" },
             self.records
         )?;
         if let Some((first, last)) = self.offsets {
@@ -355,9 +370,4 @@ impl<'a, W: Write> Check<'a, W> {
             ),
         }
     }
-}
-
-/// Whether a checksum is that of the entry, and not of a message inside.
-fn is_outer_crc(header: &BatchHeader, error: &Error) -> bool {
-    error.position() == header.crc_position()
 }
