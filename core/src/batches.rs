@@ -7,6 +7,7 @@ use crate::unpack::{Found, Source, sealed::Sealed};
 
 /// How the input ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Tail {
     /// What lies behind the last whole entry.
     pub kind: TailKind,
@@ -18,6 +19,7 @@ pub struct Tail {
 
 /// What lies behind the last whole entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TailKind {
     /// Nothing.
     Clean,

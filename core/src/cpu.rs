@@ -8,6 +8,7 @@
 /// Only [`Cpu::detect`] hands out a token with more than the target's baseline,
 /// so holding one with a feature set proves that the processor has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Cpu {
     sse42: bool,
 }

@@ -10,6 +10,7 @@ use crate::codec::Codec;
 /// position the source was told that it starts at). Inside a compressed section
 /// [`Error::inflated`] adds the position in the plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Error {
     kind: ErrorKind,
     position: u64,
@@ -87,6 +88,7 @@ impl fmt::Display for Detail<'_> {
 
 /// What is wrong. `Display` gives the detail without position and field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The size field holds what no entry of this magic can have.
@@ -288,6 +290,7 @@ impl fmt::Display for ErrorKind {
 
 /// Why a record cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum RecordFault {
     /// A varint whose last possible byte says that more follow.
@@ -327,6 +330,7 @@ impl fmt::Display for RecordFault {
 
 /// Why a v0/v1 compressed set cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum WrapperFault {
     /// The wrapper has no value.
@@ -366,6 +370,7 @@ impl fmt::Display for WrapperFault {
 
 /// Why a control record makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ControlFault {
     /// The key is null.
@@ -397,6 +402,7 @@ impl fmt::Display for ControlFault {
 
 /// What is wrong with compressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum CodecFault {
     /// They end too early.
@@ -431,6 +437,7 @@ impl fmt::Display for CodecFault {
 
 /// Where compressed bytes stop making sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Corruption {
     /// They do not start as the format does.
@@ -473,6 +480,7 @@ impl fmt::Display for Corruption {
 
 /// What a checksum of a codec covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Checksummed {
     /// LZ4 frame descriptor, or gzip header.
@@ -499,6 +507,7 @@ impl fmt::Display for Checksummed {
 
 /// What this reader refuses though the format has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Refusal {
     /// LZ4 blocks that refer to earlier ones; Kafka refuses them too.

@@ -5,8 +5,9 @@
 //! them compressed or not. There are two ways to read it:
 //!
 //! * [`Batches`] and [`Batch::records`] walk a slice without copying;
-//! * [`Unpacker::poll`] also decompresses, through a [`Window`] of fixed size,
-//!   and tells of every batch how it ended.
+//! * [`Unpacker::poll`] decompresses as well, through a [`Window`] of fixed size, and
+//!   tells of every batch how it ended. It reads from a slice, or from a
+//!   [`BatchReader`] that is fed in pieces of any size.
 //!
 //! ```
 //! use logseg_core::{Batches, Cpu};
@@ -61,3 +62,8 @@ pub use error::{Error, ErrorKind};
 pub use reader::{BatchReader, Entry};
 pub use unpack::{BatchEnd, CrcPolicy, Event, Limits, Piece, Source, Unpacker};
 pub use window::Window;
+
+// The README's programs are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -26,6 +26,7 @@ use crate::window::Window;
 
 /// Whether checksums of batches are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum CrcPolicy {
     /// A batch with a wrong CRC gives no record.
     #[default]
@@ -37,6 +38,7 @@ pub enum CrcPolicy {
 /// What a batch may ask for at most. They apply to bytes that are there, so no
 /// declared size can cost anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limits {
     /// Largest entry as stored, in bytes.
@@ -83,6 +85,7 @@ impl Limits {
 
 /// What [`Unpacker::poll`] tells.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Event<'a> {
     /// The source has to be given more, or told that there is no more.
     NeedInput,
@@ -101,6 +104,7 @@ pub enum Event<'a> {
 /// How a batch ended. The records handed out before count only if the verdict is
 /// `Ok`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "an error in it condemns the records of its batch"]
 #[non_exhaustive]
 pub struct BatchEnd {
@@ -121,6 +125,7 @@ pub struct BatchEnd {
 /// key, the start of the value, the value and, for v2, the headers, then an end. Fields
 /// come in as many chunks as it takes, none for null and empty ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Piece<'a> {
     /// The record starts.
     Start {

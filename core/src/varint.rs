@@ -10,6 +10,7 @@
 
 /// Why a number could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum VarintError {
     /// The bytes end before the number does.
     Incomplete,

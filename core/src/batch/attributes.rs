@@ -13,6 +13,7 @@ use crate::codec::Codec;
 
 /// What a record's timestamp means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TimestampType {
     /// Set by the producer.
     CreateTime,
@@ -33,6 +34,7 @@ impl TimestampType {
 
 /// Attributes of a v2 batch, or of a v0/v1 message (whose field is one byte).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attributes(pub i16);
 
 impl Attributes {

@@ -20,6 +20,7 @@ use crate::varint::decode_unsigned;
 
 /// What a control record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ControlType {
     /// A transaction ends, and its records are void.
     Abort,

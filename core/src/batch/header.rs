@@ -25,6 +25,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Version of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Magic {
     /// Message without timestamp (before 0.10).
     V0,
@@ -77,6 +78,7 @@ impl Magic {
 
 /// The first 17 bytes of an entry, checked: enough to find its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Framing {
     /// Offset field.
     pub offset: i64,
@@ -137,6 +139,7 @@ impl Framing {
 /// Header of an entry. Fields that its version does not have hold Kafka's "none",
 /// −1, and `record_count` is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct BatchHeader {
     /// Where the entry starts, in bytes from the start of the segment.

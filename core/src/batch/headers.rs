@@ -4,6 +4,7 @@ use crate::varint::decode_varint;
 
 /// One header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Header<'a> {
     /// UTF-8 by convention; not checked.
     pub key: &'a [u8],

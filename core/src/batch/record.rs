@@ -27,6 +27,7 @@ use crate::varint::{VarintError, decode_varint, decode_varlong};
 
 /// Offset of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Offset {
     /// Its offset in the partition.
     Absolute(i64),
@@ -74,6 +75,22 @@ pub struct Record<'a> {
     pub size: usize,
     /// v0/v1: the message's own CRC-32, already checked.
     pub crc: Option<u32>,
+}
+
+/// Offset, timestamp and lengths: a log of keys and values would be no small thing.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Record<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(
+            f,
+            "Record {{ {}, timestamp: {}, key: {}, value: {}, headers: {} }}",
+            self.offset,
+            self.timestamp,
+            self.key.map(<[u8]>::len),
+            self.value.map(<[u8]>::len),
+            self.headers.len()
+        );
+    }
 }
 
 /// Where the fields of a v2 record lie, relative to its first byte.

@@ -19,6 +19,7 @@ use crate::window::Window;
 
 /// Compression type of a batch, by its id in the attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Codec {
     /// 0
     None,
@@ -82,6 +83,7 @@ impl fmt::Display for Codec {
 
 /// How far a call to [`Decompress::advance`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
     /// Bytes of the input that are done with.
     pub consumed: usize,
@@ -91,6 +93,7 @@ pub struct Progress {
 
 /// Why a decoder stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pause {
     /// All of the input is consumed, and more is wanted.
     InputDry,
@@ -102,6 +105,7 @@ pub enum Pause {
 
 /// A fault of compressed bytes, or of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct CodecError {
     /// What is wrong.
     pub kind: CodecErrorKind,
@@ -111,6 +115,7 @@ pub struct CodecError {
 
 /// What is wrong: with the bytes, or with what was lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum CodecErrorKind {
     /// The bytes.
     Fault(CodecFault),
