@@ -1,0 +1,131 @@
+//! Reads the whole corpus under an allocator that ends the process when it is called.
+//!
+//! Lent are a window, a workspace for zstd, and the files themselves. The C code of
+//! zstd calls malloc and not this allocator; that it gets by with the workspace is
+//! what `ZSTD_initStaticDCtx` is for: it has no allocator to call.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use logseg_core::codec::zstd;
+use logseg_core::{Batches, Builtin, Cpu, Event, Limits, Piece, Unpacker};
+use logseg_tests::corpus;
+
+/// Armed, it is an error to allocate or to free.
+struct Guard;
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+impl Guard {
+    fn check() {
+        if ARMED.swap(false, Ordering::SeqCst) {
+            // A panic would allocate: say it and be gone.
+            let _ = std::io::stderr().write_all(b"no_alloc: something was allocated or freed\n");
+            std::process::abort();
+        }
+    }
+}
+
+// SAFETY: everything is handed on to the system's allocator as it comes.
+unsafe impl GlobalAlloc for Guard {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::check();
+        // SAFETY: the caller's layout is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::check();
+        // SAFETY: the caller's layout is the system's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        Self::check();
+        // SAFETY: it came from the system's allocator with this layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::check();
+        // SAFETY: it came from the system's allocator with this layout.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static GUARD: Guard = Guard;
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    files: usize,
+    batches: u64,
+    records: u64,
+    pieces: u64,
+    bytes: u64,
+    errors: u64,
+}
+
+fn read(file: &[u8], window: &mut [u8], workspace: &mut [u8], counts: &mut Counts) {
+    let codecs = Builtin::new().with_zstd(workspace);
+    let limits = Limits::default().with_decompressed(64 << 20);
+    let mut unpacker = Unpacker::new(codecs, window).with_limits(limits);
+    let mut source = Batches::new(file, Cpu::detect());
+    counts.files += 1;
+    loop {
+        match unpacker.poll(&mut source) {
+            Ok(Event::Record(record)) => {
+                let headers = record.headers.map(|h| h.key.len() + h.value.map_or(0, <[u8]>::len));
+                let len = |field: Option<&[u8]>| field.map_or(0, <[u8]>::len);
+                let total = len(record.key) + len(record.value) + headers.sum::<usize>();
+                counts.bytes += total as u64;
+            }
+            Ok(Event::Piece(
+                Piece::Key(part)
+                | Piece::Value(part)
+                | Piece::HeaderKey(part)
+                | Piece::HeaderValue(part),
+            )) => {
+                counts.pieces += 1;
+                counts.bytes += part.len() as u64;
+            }
+            Ok(Event::BatchEnd(end)) => {
+                counts.batches += 1;
+                counts.records += end.verdict.map_or(0, |()| end.records);
+                counts.errors += u64::from(end.verdict.is_err());
+            }
+            Ok(Event::End(_)) => return,
+            Ok(_) => {}
+            Err(_) => counts.errors += 1,
+        }
+    }
+}
+
+fn main() {
+    let files = corpus::files();
+    let mut workspace = vec![0; zstd::workspace_len(1 << zstd::WINDOW_LOG_MAX)];
+    let mut small = vec![0; (64 << 10) + 2000];
+    let mut large = vec![0; 4 << 20];
+    let mut counts = [Counts::default(); 2];
+    ARMED.store(true, Ordering::SeqCst);
+    for (window, counts) in [&mut small, &mut large].into_iter().zip(&mut counts) {
+        for file in &files {
+            read(&file.bytes, window, &mut workspace, counts);
+        }
+    }
+    let armed = ARMED.swap(false, Ordering::SeqCst);
+    assert!(armed, "the guard was on to the end");
+    let [small, large] = counts;
+    println!("no_alloc: small window: {small:?}");
+    println!("no_alloc: large window: {large:?}");
+    // All that the ten segments hold was read, and the same through both windows.
+    let records = corpus::segments()
+        .iter()
+        .map(|segment| segment.expect["records"].as_u64().expect("records"))
+        .sum::<u64>();
+    assert!(small.records >= records, "{} of {records} records", small.records);
+    assert!(small.pieces > 0 && small.errors > 20);
+    let same = |counts: Counts| (counts.files, counts.batches, counts.records, counts.errors);
+    assert_eq!(same(small), same(large));
+}
