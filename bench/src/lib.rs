@@ -1,6 +1,9 @@
 //! What the benchmarks share: batches of a segment, and the bare library calls that
 //! `analyze` cannot do without.
 
+pub mod payload;
+pub mod segment;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -111,6 +114,16 @@ impl Bare {
         while zstd.compress_stream2(&mut to, &mut from, ZSTD_EndDirective::ZSTD_e_end) != Ok(0) {}
         let zstd = to.pos() as u64;
         [gzip, snappy, lz4, zstd].map(|size| 61 + size)
+    }
+
+    /// The records section of a batch, decompressed.
+    ///
+    /// # Panics
+    ///
+    /// As [`Bare::run`].
+    pub fn section(&mut self, batch: &[u8]) -> &[u8] {
+        let n = self.unpack(batch[22] & 7, &batch[61..]);
+        &self.plain[..n]
     }
 
     /// Decompresses into `plain`; gives the length.

@@ -8,7 +8,9 @@ use crate::codec::Codec;
 ///
 /// [`Error::position`] counts from the start of the segment (or from whatever
 /// position the source was told that it starts at). Inside a compressed section
-/// [`Error::inflated`] adds the position in the plain bytes.
+/// [`Error::inflated`] adds the position in the plain bytes: that of the record that is
+/// wrong. What cannot be decompressed is at its last byte in snappy and lz4, and at the
+/// start of the section in gzip and zstd. None of it depends on how the input came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Error {

@@ -344,12 +344,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         let (position, finished) = (self.position, self.finished);
         let rest = self.input.filled();
         let (len, capacity) = (rest.len(), self.input.capacity());
+        if capacity < Self::LEAST {
+            // Nothing can be read, now or later.
+            self.take(len);
+            self.end(TailKind::Garbage, position, len as u64);
+            let kind =
+                ErrorKind::BufferTooSmall { need: Self::LEAST as u64, have: capacity as u64 };
+            return Err(kind.at(position));
+        }
         let Some(prefix) = rest.first_chunk::<{ Framing::LEN }>() else {
-            if capacity < Self::LEAST {
-                let kind =
-                    ErrorKind::BufferTooSmall { need: Self::LEAST as u64, have: capacity as u64 };
-                return Err(kind.at(position));
-            }
             if !finished {
                 return Ok(Found::NeedInput);
             }

@@ -214,6 +214,11 @@ pub trait Source: sealed::Sealed {
 /// It needs a window: history of the codec (snappy and lz4 64 KiB, gzip 32 KiB)
 /// plus the largest record that is wanted in one piece, and twice that so that
 /// moving the history around does not cost much. Uncompressed batches do not use it.
+///
+/// One encoder in use goes farther back: raw snappy of franz-go copies from anywhere in
+/// its batch. A window as large as the decompressed batch (1 MB by that client's default)
+/// is always enough, half of that often is, and too little is
+/// [`ErrorKind::BufferTooSmall`] with what would do.
 #[derive(Debug)]
 pub struct Unpacker<'w, C> {
     codecs: C,
@@ -241,6 +246,8 @@ struct Open {
     stage: Stage,
     /// Of what is read of an entry that passes through.
     crc: RunningCrc,
+    /// Bytes of the source's view that are in it already.
+    summed: usize,
     /// Bytes of the view that the last event borrows.
     lent: usize,
     /// Position of the view in the plain bytes, and how many there are so far.
@@ -258,6 +265,10 @@ struct Open {
     /// A fault that is told only if no other comes first. No record is handed out.
     condemned: Option<WrapperFault>,
     pieces: Option<Pieces>,
+    /// Where the record that comes in pieces starts in the plain bytes, and its size.
+    record: Option<(u64, u64)>,
+    /// Of the last record that was handed out whole.
+    layout: Layout,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -334,7 +345,8 @@ enum Field {
 enum Action {
     NeedInput,
     Batch(BatchHeader),
-    Record(Layout),
+    /// The record that the view starts with, laid out as the open batch says.
+    Record,
     /// A message that the view starts with, of this many bytes.
     Message(usize, Message, Offset, i64),
     Piece(Piece<'static>),
@@ -413,7 +425,7 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
         Ok(match action {
             Action::NeedInput => Event::NeedInput,
             Action::Batch(header) => Event::Batch(header),
-            Action::Record(layout) => Event::Record(layout.record(&open.header, view)),
+            Action::Record => Event::Record(open.layout.record(&open.header, view)),
             Action::Message(total, message, offset, timestamp) => {
                 Event::Record(message_record(chunk(total), &message, offset, timestamp))
             }
@@ -480,6 +492,7 @@ impl Open {
             payload: 0..0,
             stage: Stage::Start,
             crc: RunningCrc::Off,
+            summed: 0,
             lent: 0,
             plain: 0,
             produced: 0,
@@ -490,6 +503,8 @@ impl Open {
             last_inner: 0,
             condemned: None,
             pieces: None,
+            record: None,
+            layout: Layout::EMPTY,
         }
     }
 
@@ -526,32 +541,51 @@ impl Open {
         self.offsets = Some((self.offsets.map_or(offset, |(first, _)| first), offset));
     }
 
-    /// An error at the view's start.
+    /// An error of the record that the view starts with, or has a part of.
     fn error(&self, kind: ErrorKind) -> Error {
         let start = self.header.position + self.payload.start;
+        let plain = self.record.map_or(self.plain, |(start, _)| start);
         match self.codec {
-            Codec::None => kind.at(start + self.plain),
-            _ => kind.at(start).inside(self.plain),
+            Codec::None => kind.at(start + plain),
+            _ => kind.at(start).inside(plain),
         }
     }
 
     /// Whether a fault of the codec would outrank this one, and there may be one.
     fn is_outranked(&self, error: &Error) -> bool {
-        let of_records = matches!(
-            error.kind(),
-            ErrorKind::RecordCount { .. }
-                | ErrorKind::MalformedRecord(_)
-                | ErrorKind::MalformedWrapper(_)
-                | ErrorKind::MalformedControl(_)
-                | ErrorKind::CrcMismatch { .. }
-        );
         let streams = matches!(self.stage, Stage::Records | Stage::Set);
-        of_records && streams && self.codec != Codec::None && !self.finished
+        is_of_records(error) && streams && self.codec != Codec::None && !self.finished
+    }
+
+    /// What a reader that waits for the whole record says in place of `error`: it does
+    /// not look into one that the plain bytes, all of them known now, end in.
+    fn settle(&self, error: Error) -> Error {
+        match self.record {
+            Some((start, size)) if is_of_records(&error) && self.produced < start + size => {
+                match self.header.magic {
+                    Magic::V2 => self.error(past_end(Stop::Incomplete(Some(size)))),
+                    Magic::V0 | Magic::V1 => self.wrapper(WrapperFault::Cut),
+                }
+            }
+            _ => error,
+        }
     }
 
     fn wrapper(&self, fault: WrapperFault) -> Error {
         ErrorKind::MalformedWrapper(fault).at(self.header.position)
     }
+}
+
+/// Whether it is the plain bytes that an error is about.
+const fn is_of_records(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::RecordCount { .. }
+            | ErrorKind::MalformedRecord(_)
+            | ErrorKind::MalformedWrapper(_)
+            | ErrorKind::MalformedControl(_)
+            | ErrorKind::CrcMismatch { .. }
+    )
 }
 
 /// Everything that a step within a batch works on.
@@ -580,10 +614,12 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                     self.open.stage = Stage::Drain(error);
                 }
                 Ok(None) if self.source.whole().is_some() => return Ok(None),
-                Err(error) if self.source.whole().is_some() => return Err(error),
+                Err(error) if self.source.whole().is_some() => {
+                    return Err(self.open.settle(error));
+                }
                 // A wrong checksum outranks whatever else is wrong.
                 Ok(None) => self.open.stage = Stage::Rest(Ok(())),
-                Err(error) => self.open.stage = Stage::Rest(Err(error)),
+                Err(error) => self.open.stage = Stage::Rest(Err(self.open.settle(error))),
             }
         }
     }
@@ -627,8 +663,15 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     }
 
     /// Reads bytes of the entry.
+    #[inline]
     fn take(&mut self, n: usize) {
-        self.open.crc.update(self.source.view().get(..n).unwrap_or_default());
+        // All that is in view at once: a few long runs cost less than many short ones.
+        if n > self.open.summed {
+            let view = self.source.view();
+            self.open.crc.update(view.get(self.open.summed..).unwrap_or_default());
+            self.open.summed = view.len();
+        }
+        self.open.summed = self.open.summed.saturating_sub(n);
         self.source.consume(n);
     }
 
@@ -839,12 +882,20 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                 self.source.dry()?;
                 return Ok(Fill::Dry);
             }
-            let fail = |error: CodecError| error.in_batch(codec, position);
+            let start = header.position + payload.start;
+            let fail = |error: CodecError| {
+                error.in_batch(codec, start, read.saturating_sub(payload.start))
+            };
             let none = CodecError { kind: CodecErrorKind::NotBuiltIn, at: 0 };
             let decoder = self.codecs.decoder(codec, header.magic).ok_or_else(|| fail(none))?;
             let before = self.window.unread_len();
             let progress = decoder.advance(input, self.window).map_err(fail)?;
-            let history = decoder.history();
+            // Raw snappy of klauspost's encoder (franz-go) copies from anywhere in its
+            // block: as much of that is kept as costs no more moving than 64 KiB of 128.
+            let history = match codec {
+                Codec::Snappy => decoder.history().max(self.window.capacity() / 2),
+                _ => decoder.history(),
+            };
             let produced = self.window.unread_len() - before;
             let idle = progress.consumed < input.len() && produced == 0;
             if progress.pause == Pause::InputDry && (idle || input.is_empty()) {
@@ -912,15 +963,16 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             }
             match Layout::parse(view) {
                 Ok(layout) => {
-                    let record = layout.record(&header, view);
-                    if header.is_control()
-                        && let Err(fault) = Control::parse(record.key, record.value)
-                    {
-                        return Err(self.open.error(ErrorKind::MalformedControl(fault)));
+                    if header.is_control() {
+                        let record = layout.record(&header, view);
+                        if let Err(fault) = Control::parse(record.key, record.value) {
+                            return Err(self.open.error(ErrorKind::MalformedControl(fault)));
+                        }
                     }
-                    self.open.count(record.offset.resolve(0));
+                    self.open.count(header.base_offset.wrapping_add(layout.offset_delta.into()));
                     self.open.lent = layout.size;
-                    return Ok(Some(Action::Record(layout)));
+                    self.open.layout = layout;
+                    return Ok(Some(Action::Record));
                 }
                 Err(stop @ Stop::Incomplete(_)) => match self.fill()? {
                     Fill::More => {}
@@ -938,9 +990,11 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     /// A v2 record that does not fit the window: its prefix, up to the key.
     fn start_pieces(&mut self) -> Result<Option<Action>, Error> {
         let header = self.open.header;
+        // Its length is there, or nothing would be known to be missing.
+        let Ok((size, mut at)) = record_size(self.view()) else { return Err(self.too_small()) };
+        self.open.record = Some((self.open.plain, size));
         let view = self.view();
         let prefix = (|| {
-            let (size, mut at) = record_size(view)?;
             at += 1; // attributes
             let rest = |at: usize| view.get(at..).unwrap_or_default();
             let (timestamp_delta, len) = decode_varlong(rest(at))?;
@@ -949,9 +1003,9 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             at += len;
             let (key_len, len) = decode_varint(rest(at))?;
             at += len;
-            Ok((size, at, timestamp_delta, offset_delta, key_len))
+            Ok((timestamp_delta, offset_delta, key_len))
         })();
-        let (size, at, timestamp_delta, offset_delta, key_len) = match prefix {
+        let (timestamp_delta, offset_delta, key_len) = match prefix {
             Ok(prefix) => prefix,
             Err(Stop::Fault(RecordFault::Overrun) | Stop::Incomplete(_)) => {
                 return Err(self.too_small());
@@ -984,6 +1038,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         offset: Offset,
         in_set: bool,
     ) -> Result<Option<Action>, Error> {
+        self.open.record = Some((self.open.plain, inner.total as u64));
         let view = self.view();
         let at = inner.magic.header_len() + 4;
         let fields = BatchHeader::parse(view, 0)
@@ -1111,6 +1166,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
                             return Err(self.open.error(kind));
                         }
                     }
+                    self.open.record = None;
                     return Ok(Some(Action::Piece(Piece::End)));
                 }
             }
@@ -1189,9 +1245,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         match self.fill()? {
             Fill::More => Ok(None),
             Fill::Dry => Ok(Some(Action::NeedInput)),
-            Fill::Finished if self.open.stage == Stage::Set => {
-                Err(self.open.wrapper(WrapperFault::Cut))
-            }
+            // The record is cut, as `settle` says.
             Fill::Finished => {
                 Err(self.open.error(ErrorKind::MalformedRecord(RecordFault::Overrun)))
             }
@@ -1211,12 +1265,13 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
         if self.source.whole().is_none() {
             let total = usize::try_from(header.size).unwrap_or(usize::MAX);
             let inner = Inner { offset: header.base_offset, magic: header.magic, total };
-            let start = self.start_message_pieces(&inner, offset, false)?;
-            // What it covers of the header is in the sum already.
-            let lent = core::mem::take(&mut self.open.lent);
-            self.source.consume(lent);
-            self.open.plain += lent as u64;
-            return Ok(start);
+            let start = self.start_message_pieces(&inner, offset, false);
+            // It is in the sum already, whether or not it makes sense.
+            let covered = header.header_len() + 4;
+            self.source.consume(covered);
+            self.open.plain += covered as u64;
+            self.open.lent = 0;
+            return start;
         }
         let view = self.view();
         let message = Message::parse(view)

@@ -167,8 +167,12 @@ impl<'w> Window<'w> {
     /// of the unit, to the front of the buffer.
     pub fn slide(&mut self, history: usize) {
         let keep = self.end.saturating_sub(history).max(self.floor).min(self.read);
-        if keep > 0 {
-            self.buf.copy_within(keep..self.end, 0);
+        if keep > 0
+            && let Some(held) = self.buf.get_mut(..self.end)
+            && keep <= held.len()
+        {
+            // Always so: `keep` is at most `read`, and with it no panic is compiled in.
+            held.copy_within(keep.., 0);
             self.floor = self.floor.saturating_sub(keep);
             self.read -= keep;
             self.end -= keep;
@@ -229,7 +233,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> FixedBuf<B> {
             (self.start, self.end) = (0, 0);
         } else if self.start >= buf.len().saturating_sub(self.end)
             && let Some(moved) = buf.get_mut(..self.end)
+            && self.start <= moved.len()
         {
+            // Both conditions always hold: with them no panic is compiled in.
             moved.copy_within(self.start.., 0);
             (self.start, self.end) = (0, self.end - self.start);
         }

@@ -57,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
     let ones = run(codec, data, chunking, small, Some(0xff));
     assert!(zeros == ones, "something was in the window before");
     let name = |result: &Result<Vec<u8>, CodecErrorKind>| {
-        result.as_ref().err().map(|&kind| CodecError { kind, at: 0 }.in_batch(codec.0, 0).name())
+        result.as_ref().err().map(|&kind| CodecError { kind, at: 0 }.in_batch(codec.0, 0, 0).name())
     };
     if matches!(zeros, Err(CodecErrorKind::BufferTooSmall { .. })) {
         return;

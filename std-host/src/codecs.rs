@@ -112,11 +112,12 @@ impl HostCodecs {
             return Ok(());
         }
         let none = CodecError { kind: CodecErrorKind::NotBuiltIn, at: 0 };
-        let decoder = self.decoder(codec, magic).ok_or_else(|| none.in_batch(codec, position))?;
+        let decoder =
+            self.decoder(codec, magic).ok_or_else(|| none.in_batch(codec, position, 0))?;
         match through_window(decoder, payload, most, out) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::new(ErrorKind::TooMuchOutput { limit }, position)),
-            Err(error) => Err(error.in_batch(codec, position)),
+            Err(error) => Err(error.in_batch(codec, position, 0)),
         }
     }
 

@@ -1,8 +1,12 @@
 //! One binary, a module a concern.
 
 mod cases;
+mod encoders;
+mod large;
 mod law;
 mod limits;
+mod reader;
 mod segments;
 mod stale;
+mod stream;
 mod vectors;

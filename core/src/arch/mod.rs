@@ -4,6 +4,8 @@
 //! tests below run on each one that the machine has.
 #![allow(unsafe_code)]
 
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+pub(crate) mod copy;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;

@@ -182,8 +182,21 @@ impl Fields<'_> {
 }
 
 impl Layout {
+    /// Of nothing.
+    pub(crate) const EMPTY: Self = Self {
+        size: 0,
+        timestamp_delta: 0,
+        offset_delta: 0,
+        key: None,
+        value: None,
+        headers: Span { at: 0, len: 0 },
+        header_count: 0,
+    };
+
     /// Parses the record that `bytes` starts with.
-    #[inline]
+    // Not inlined, it returns through memory, written in parts and read in wider ones:
+    // 5 ns a record.
+    #[inline(always)]
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
         let (total, at) = record_size(bytes)?;
         let incomplete = Stop::Incomplete(Some(total));

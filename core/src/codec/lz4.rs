@@ -32,6 +32,7 @@ use core::hash::Hasher;
 use twox_hash::XxHash32;
 
 use super::{CodecError, CodecErrorKind, Decompress, Pause, Progress};
+use crate::arch::copy::Sink;
 use crate::error::{Checksummed, CodecFault, Corruption, Refusal};
 use crate::window::Window;
 
@@ -154,35 +155,37 @@ impl Frame {
     }
 
     /// Bytes of magic and descriptor, as far as that is known: HC included.
-    fn descriptor_len(&mut self) -> Result<usize, CodecError> {
+    fn descriptor_len(&mut self, at: usize) -> Result<usize, CodecError> {
         if self.have < 7 {
             return Ok(7);
         }
+        let at = at.saturating_sub(1);
         let [m0, m1, m2, m3, flags, bd, ..] = self.held;
         if u32::from_le_bytes([m0, m1, m2, m3]) != MAGIC {
-            return Err(CodecError::corrupt(Corruption::NotThisFormat, 0));
+            return Err(CodecError::corrupt(Corruption::NotThisFormat, at));
         }
         if flags >> 6 != 1 || flags & 0x02 != 0 || bd & 0x8f != 0 || bd >> 4 < 4 {
-            return Err(CodecError::corrupt(Corruption::Header, 0));
+            return Err(CodecError::corrupt(Corruption::Header, at));
         }
         if flags & 0x20 == 0 {
-            return Err(CodecError::fault(CodecFault::Refused(Refusal::LinkedBlocks), 0));
+            return Err(CodecError::fault(CodecFault::Refused(Refusal::LinkedBlocks), at));
         }
         if flags & 0x01 != 0 {
-            return Err(CodecError::fault(CodecFault::Refused(Refusal::Dictionary), 0));
+            return Err(CodecError::fault(CodecFault::Refused(Refusal::Dictionary), at));
         }
         self.flags = flags;
         self.largest = 1 << (8 + 2 * u32::from(bd >> 4));
         Ok(if self.has_content_size() { 15 } else { 7 })
     }
 
-    fn finish_descriptor(&mut self, len: usize) -> Result<(), CodecError> {
+    fn finish_descriptor(&mut self, len: usize, at: usize) -> Result<(), CodecError> {
         let covered = self.held.get(4..len - 1).unwrap_or_default();
         let computed = XxHash32::oneshot(0, covered) >> 8 & 0xff;
         let stored = self.held.get(len - 1).copied().map_or(0, u32::from);
         if self.check_header && stored != computed {
             let of = Checksummed::Header;
-            return Err(CodecError::fault(CodecFault::Checksum { of, stored, computed }, 0));
+            let fault = CodecFault::Checksum { of, stored, computed };
+            return Err(CodecError::fault(fault, at.saturating_sub(1)));
         }
         self.have = 0;
         self.state = State::BlockSize;
@@ -199,7 +202,7 @@ impl Frame {
             return Ok(());
         }
         if left > self.largest {
-            return Err(CodecError::corrupt(Corruption::BlockSize, at.saturating_sub(4)));
+            return Err(CodecError::corrupt(Corruption::BlockSize, at.saturating_sub(1)));
         }
         out.start_unit();
         self.produced = 0;
@@ -233,36 +236,33 @@ impl Frame {
         self.produced += u32::try_from(produced).unwrap_or(u32::MAX);
     }
 
-    /// A whole block at once, if it is all there and its output fits for sure.
-    fn whole_block(
-        &mut self,
-        input: &[u8],
-        left: u32,
-        out: &mut Window<'_>,
-        at: usize,
-    ) -> Result<Option<usize>, CodecError> {
-        let most = usize::try_from(self.largest).unwrap_or(usize::MAX);
-        let block = usize::try_from(left).ok().and_then(|left| input.get(..left));
-        let (Some(block), Some(room)) = (block, out.spare().get_mut(..most)) else {
-            return Ok(None);
-        };
-        let n = lz4_flex::block::decompress_into(block, room).map_err(|error| {
-            CodecError::corrupt(
-                match error {
-                    lz4_flex::block::DecompressError::OutputTooSmall { .. } => {
-                        Corruption::BlockSize
-                    }
-                    lz4_flex::block::DecompressError::OffsetOutOfBounds => {
-                        Corruption::CopyBeforeStart
-                    }
-                    _ => Corruption::Length,
-                },
-                at,
-            )
-        })?;
+    /// A whole block at once, if it is all there and its output fits for sure. One with
+    /// a fault is left to [`Frame::sequences`], which says where that is and gives what
+    /// comes before it.
+    fn whole_block(&mut self, input: &[u8], left: u32, out: &mut Window<'_>) -> Option<usize> {
+        let most = usize::try_from(self.largest).ok()?;
+        let block = input.get(..usize::try_from(left).ok()?)?;
+        let room = out.spare().get_mut(..most)?;
+        let n = lz4_flex::block::decompress_into(block, room).ok()?;
         out.commit(n);
         self.account(block, out, n);
-        Ok(Some(block.len()))
+        Some(block.len())
+    }
+
+    /// Decodes whole sequences as long as input and room are ample, so that each copy
+    /// may write more than it has to; gives the bytes consumed. Stops before the first
+    /// sequence that is anything but good.
+    fn run(&mut self, input: &[u8], out: &mut Window<'_>) -> usize {
+        let left = usize::try_from(self.largest.saturating_sub(self.produced)).unwrap_or(0);
+        let (unit, start) = out.unit();
+        let Some(mut sink) = Sink::new(unit, start, start.saturating_add(left)) else { return 0 };
+        let (mut rest, mut end) = (input, start);
+        while let Some(behind) = sequence(rest, &mut sink) {
+            (rest, end) = (behind, sink.at());
+        }
+        out.commit(end - start);
+        self.account(&[], out, end - start);
+        input.len() - rest.len()
     }
 
     /// Decodes sequences of a block from `input`, which holds no more than that.
@@ -275,7 +275,11 @@ impl Frame {
     ) -> Result<(usize, Option<Pause>), CodecError> {
         let mut at = 0;
         loop {
-            let rest = input.get(at..).unwrap_or_default();
+            let mut rest = input.get(at..).unwrap_or_default();
+            if *sequence == Sequence::Token {
+                at += self.run(rest, out);
+                rest = input.get(at..).unwrap_or_default();
+            }
             // Every state but these two starts with a byte of input.
             let byte = match *sequence {
                 Sequence::Literals { .. } | Sequence::Match { .. } => 0,
@@ -375,8 +379,48 @@ impl Frame {
         if stored == computed {
             return Ok(());
         }
-        let at = at.saturating_sub(4);
+        let at = at.saturating_sub(1);
         Err(CodecError::fault(CodecFault::Checksum { of, stored, computed }, at))
+    }
+}
+
+/// Decodes the sequence that `input` starts with; gives what is behind it. `None` if
+/// it is the last one, or not ample, or not good: it may have left bytes in the sink.
+#[inline(always)]
+fn sequence<'i>(input: &'i [u8], sink: &mut Sink<'_>) -> Option<&'i [u8]> {
+    let (&token, rest) = input.split_first()?;
+    let literals = usize::from(token >> 4);
+    let mut rest = if literals < 15 {
+        if !sink.short(rest.first_chunk()?, literals) {
+            return None;
+        }
+        rest.get(literals..)?
+    } else {
+        let (literals, rest) = extend(literals, rest)?;
+        let (bytes, rest) = rest.split_at_checked(literals)?;
+        if !sink.long(bytes) {
+            return None;
+        }
+        rest
+    };
+    let (&distance, behind) = rest.split_first_chunk()?;
+    rest = behind;
+    let mut len = usize::from(token & 15) + 4;
+    if len == 19 {
+        (len, rest) = extend(len, rest)?;
+    }
+    sink.repeat(u16::from_le_bytes(distance).into(), len).then_some(rest)
+}
+
+/// Adds the bytes of a long length to its start.
+#[inline]
+fn extend(mut len: usize, mut input: &[u8]) -> Option<(usize, &[u8])> {
+    loop {
+        let (&byte, rest) = input.split_first()?;
+        (len, input) = (len.checked_add(byte.into())?, rest);
+        if byte < 255 {
+            return Some((len, input));
+        }
     }
 }
 
@@ -407,12 +451,12 @@ impl Decompress for Frame {
                     if self.have < 7 {
                         return dry(at);
                     }
-                    let len = self.descriptor_len()?;
+                    let len = self.descriptor_len(at)?;
                     at += self.hold(input.get(at..).unwrap_or_default(), len);
                     if self.have < len {
                         return dry(at);
                     }
-                    self.finish_descriptor(len)?;
+                    self.finish_descriptor(len, at)?;
                 }
                 State::BlockSize => {
                     at += self.hold(rest, 4);
@@ -439,7 +483,7 @@ impl Decompress for Frame {
                 State::Block { left, sequence } => {
                     if sequence == Sequence::Token
                         && self.produced == 0
-                        && let Some(n) = self.whole_block(rest, left, out, at)?
+                        && let Some(n) = self.whole_block(rest, left, out)
                     {
                         at += n;
                         self.end_block(at)?;
@@ -486,6 +530,105 @@ impl Decompress for Frame {
                     self.state = State::Finished;
                 }
                 State::Finished => return Ok(Progress { consumed: at, pause: Pause::Finished }),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// Decodes in steps of at most `step` bytes of input, through a window of `room`
+    /// bytes; gives the output and the end, with positions in the frame.
+    fn outcome(frame: &[u8], step: usize, room: usize) -> (Vec<u8>, Result<usize, CodecError>) {
+        let mut buf = vec![0xee; room];
+        let (mut window, mut decoder) = (Window::new(&mut buf), Frame::default());
+        let (mut at, mut plain) = (0, Vec::new());
+        loop {
+            let part = &frame[at..frame.len().min(at + step)];
+            let end = decoder.advance(part, &mut window);
+            plain.extend_from_slice(window.unread());
+            window.consume(usize::MAX);
+            match end {
+                Err(error) => return (plain, Err(CodecError { at: error.at + at, ..error })),
+                Ok(progress) => at += progress.consumed,
+            }
+            match end.map(|progress| progress.pause) {
+                Ok(Pause::Finished) => return (plain, Ok(at)),
+                Ok(Pause::WindowFull) => window.slide(300),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn quick_and_careful_agree() {
+        // Sequences of all kinds, then the same with faults: neither `lz4_flex` nor `run`
+        // has a say where there is one byte at a time, and neither must show.
+        let mut random = 7u32;
+        let mut next = |below: u32| {
+            random = random.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+            (random >> 8) % below
+        };
+        let extend = |block: &mut Vec<u8>, mut n: u32| {
+            while n >= 255 {
+                block.push(255);
+                n -= 255;
+            }
+            block.push(n as u8);
+        };
+        for round in 0..400 {
+            let mut frame = vec![0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82];
+            let mut len = 0;
+            for _ in 0..1 + next(3) {
+                let (mut block, mut have) = (Vec::new(), 0);
+                for last in (0..next(60)).map(|_| false).chain([true]) {
+                    let long = next(9) == 0;
+                    let literals = u32::from(last || have == 0) + next(if long { 600 } else { 20 });
+                    let long = next(9) == 0;
+                    let copy = next(if long { 600 } else { 20 });
+                    let high = literals.min(15) << 4;
+                    block.push((if last { high } else { high | copy.min(15) }) as u8);
+                    if literals >= 15 {
+                        extend(&mut block, literals - 15);
+                    }
+                    block.extend((0..literals).map(|_| next(256) as u8));
+                    have += literals;
+                    if !last {
+                        let near = if next(2) == 0 { 20 } else { 290 };
+                        let distance = 1 + next(have.min(near)) as u16;
+                        block.extend_from_slice(&distance.to_le_bytes());
+                        if copy >= 15 {
+                            extend(&mut block, copy - 15);
+                        }
+                        have += copy + 4;
+                    }
+                }
+                frame.extend_from_slice(&(block.len() as u32).to_le_bytes());
+                frame.extend_from_slice(&block);
+                len += have as usize;
+            }
+            frame.extend_from_slice(&[0; 4]);
+            if round % 2 == 1 {
+                for _ in 0..1 + next(3) {
+                    let at = 11 + next(frame.len() as u32 - 11) as usize;
+                    frame[at] = next(256) as u8;
+                }
+            }
+            let slow = outcome(&frame, 1, 1 << 19);
+            if round % 2 == 0 {
+                assert_eq!((slow.0.len(), slow.1), (len, Ok(frame.len())));
+            }
+            for step in [7, 40, 333, usize::MAX >> 1] {
+                assert_eq!(outcome(&frame, step, 1 << 19), slow, "round {round}, step {step}");
+                if round % 2 == 0 {
+                    assert_eq!(outcome(&frame, step, 500), slow, "round {round}, step {step}");
+                }
             }
         }
     }

@@ -14,7 +14,9 @@ pub mod zstd;
 use core::fmt;
 
 use crate::batch::Magic;
-use crate::error::{CodecFault, Corruption, Error, ErrorKind};
+#[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy"))]
+use crate::error::Corruption;
+use crate::error::{CodecFault, Error, ErrorKind};
 use crate::window::Window;
 
 /// Compression type of a batch, by its id in the attributes.
@@ -109,7 +111,8 @@ pub enum Pause {
 pub struct CodecError {
     /// What is wrong.
     pub kind: CodecErrorKind,
-    /// Where, in bytes from the start of the input of that call.
+    /// Where, in bytes from the start of the input of that call: the last byte of the
+    /// element that is wrong, which may have started in a call before.
     pub at: usize,
 }
 
@@ -131,9 +134,13 @@ pub enum CodecErrorKind {
 }
 
 impl CodecError {
-    /// The error of a batch whose payload starts at `position`.
+    /// The error of a batch whose payload starts at `position`, from a call before which
+    /// `read` bytes of it were consumed.
+    ///
+    /// Inflate and zstd look ahead as far as they are fed, so what they find wrong is
+    /// told at the start of the payload: it does not depend on how the input came.
     #[must_use]
-    pub const fn in_batch(self, codec: Codec, position: u64) -> Error {
+    pub const fn in_batch(self, codec: Codec, position: u64, read: u64) -> Error {
         let kind = match self.kind {
             CodecErrorKind::Fault(fault) => ErrorKind::Codec { codec, fault },
             CodecErrorKind::BufferTooSmall { need, have } => {
@@ -141,13 +148,18 @@ impl CodecError {
             }
             CodecErrorKind::NotBuiltIn => ErrorKind::CodecNotBuiltIn { codec },
         };
-        Error::new(kind, position + self.at as u64)
+        let at = match codec {
+            Codec::Snappy | Codec::Lz4 => read + self.at as u64,
+            _ => 0,
+        };
+        Error::new(kind, position + at)
     }
 
     pub(crate) const fn fault(fault: CodecFault, at: usize) -> Self {
         Self { kind: CodecErrorKind::Fault(fault), at }
     }
 
+    #[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy"))]
     pub(crate) const fn corrupt(what: Corruption, at: usize) -> Self {
         Self::fault(CodecFault::Corrupt(what), at)
     }

@@ -172,7 +172,7 @@ impl Xerial {
                 Ok(())
             }
             // A raw block has at least one byte, its length.
-            _ => Err(CodecError::corrupt(Corruption::Length, at.saturating_sub(4))),
+            _ => Err(CodecError::corrupt(Corruption::Length, at.saturating_sub(1))),
         }
     }
 
@@ -181,7 +181,7 @@ impl Xerial {
         let good = self.held.starts_with(&MAGIC)
             && version.is_some_and(|version| i32::from_be_bytes(version) >= 1);
         if !good {
-            return Err(CodecError::corrupt(Corruption::Header, at.saturating_sub(HEADER)));
+            return Err(CodecError::corrupt(Corruption::Header, at.saturating_sub(1)));
         }
         self.state = State::Length;
         self.have = 0;

@@ -1,0 +1,229 @@
+//! Compressed payloads, and three ways to decode them: core's decoders through a
+//! window that holds all of the output, through a small one, and the library that a
+//! decoder wraps or replaces.
+
+use logseg_core::{Builtin, Codec, Codecs, Magic, Pause, Window};
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
+use std_host::codec_spec::CodecSpec;
+use std_host::recompress::Recompressor;
+use zstd_safe::DCtx;
+
+use crate::{Bare, batches, corpus};
+
+/// A codec, and how its stream is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// zlib at level 6, one member.
+    Gzip,
+    /// The xerial stream, blocks of 32 KiB: Java.
+    Snappy,
+    /// One raw block: librdkafka, franz-go.
+    SnappyRaw,
+    /// Blocks of 64 KiB: Java, librdkafka.
+    Lz4,
+    /// Blocks of 4 MiB: franz-go.
+    Lz4Large,
+    /// Level 3 without a content size: Java.
+    Zstd,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Gzip, Self::Snappy, Self::SnappyRaw, Self::Lz4, Self::Lz4Large, Self::Zstd];
+
+    /// Of its benchmark group.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Snappy => "snappy",
+            Self::SnappyRaw => "snappy-raw",
+            Self::Lz4 => "lz4",
+            Self::Lz4Large => "lz4-4m",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// The compression type.
+    #[must_use]
+    pub const fn codec(self) -> Codec {
+        match self {
+            Self::Gzip => Codec::Gzip,
+            Self::Snappy | Self::SnappyRaw => Codec::Snappy,
+            Self::Lz4 | Self::Lz4Large => Codec::Lz4,
+            Self::Zstd => Codec::Zstd,
+        }
+    }
+
+    /// Compresses with the independent library.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
+    #[must_use]
+    pub fn pack(self, plain: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::SnappyRaw => {
+                return snap::raw::Encoder::new().compress_vec(plain).expect("snappy");
+            }
+            Self::Lz4Large => {
+                out.extend_from_slice(&[0x04, 0x22, 0x4d, 0x18, 0x60, 0x70, 0x73]);
+                for block in plain.chunks(4 << 20) {
+                    let at = out.len();
+                    out.extend_from_slice(&[0; 4]);
+                    let n = lzzzz::lz4::compress_to_vec(block, &mut out, 1).expect("lz4");
+                    out[at..at + 4].copy_from_slice(&(n as u32).to_le_bytes());
+                }
+                out.extend_from_slice(&[0; 4]);
+            }
+            _ => {
+                let spec = CodecSpec::new(self.codec()).expect("a codec");
+                let mut packer = Recompressor::new(spec);
+                packer.compress(plain, Magic::V2, &mut out).expect("it compresses");
+            }
+        }
+        out
+    }
+}
+
+/// 1 MiB of the records sections of four segments, 64 KiB of each in turn.
+///
+/// # Panics
+///
+/// If the corpus is not there.
+#[must_use]
+pub fn sections() -> Vec<u8> {
+    let mut bare = Bare::default();
+    let sources = ["webhooks-snappy", "levels", "flights-zstd", "birdstrikes-mixed"].map(|name| {
+        let mut plain = Vec::new();
+        for batch in batches(&corpus(&format!("{name}.log"))) {
+            plain.extend_from_slice(bare.section(&batch));
+        }
+        plain
+    });
+    let mut all = Vec::with_capacity(1 << 20);
+    for round in 0..4 {
+        for source in &sources {
+            all.extend_from_slice(&source[round << 16..][..1 << 16]);
+        }
+    }
+    all
+}
+
+/// Room for zstd's default level.
+#[must_use]
+pub fn zstd_workspace() -> Vec<u8> {
+    vec![0; logseg_core::codec::zstd::workspace_len(2 << 20)]
+}
+
+/// Decodes with core into a window over `out`; gives the length.
+///
+/// # Panics
+///
+/// If the payload is not good, or the output does not fit.
+pub fn ours(codecs: &mut Builtin<'_>, format: Format, payload: &[u8], out: &mut [u8]) -> usize {
+    let decoder = codecs.decoder(format.codec(), Magic::V2).expect("it is built in");
+    decoder.reset();
+    let mut window = Window::new(out);
+    let (mut rest, mut ended) = (payload, false);
+    loop {
+        let progress = decoder.advance(rest, &mut window).expect("a good payload");
+        rest = &rest[progress.consumed..];
+        match progress.pause {
+            Pause::Finished => return window.unread_len(),
+            Pause::InputDry if !ended && rest.is_empty() => ended = true,
+            pause => panic!("{pause:?} with {} left", rest.len()),
+        }
+    }
+}
+
+/// Decodes with core through a window that is too small for the output, as an
+/// unpacker would; gives the length.
+///
+/// # Panics
+///
+/// If the payload is not good, or the window too small for it.
+pub fn through(
+    codecs: &mut Builtin<'_>,
+    format: Format,
+    payload: &[u8],
+    window: &mut [u8],
+) -> usize {
+    let decoder = codecs.decoder(format.codec(), Magic::V2).expect("it is built in");
+    decoder.reset();
+    let mut window = Window::new(window);
+    let (mut rest, mut len) = (payload, 0);
+    loop {
+        let progress = decoder.advance(rest, &mut window).expect("a good payload");
+        rest = &rest[progress.consumed..];
+        len += window.unread_len();
+        window.consume(usize::MAX);
+        match progress.pause {
+            Pause::Finished => return len,
+            Pause::InputDry => assert!(rest.is_empty()),
+            Pause::WindowFull => window.slide(decoder.history()),
+        }
+    }
+}
+
+/// The libraries that core wraps or replaces, with contexts kept, and nothing around.
+pub struct Peer {
+    inflate: Box<DecompressorOxide>,
+    snappy: snap::raw::Decoder,
+    zstd: DCtx<'static>,
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self { inflate: Box::default(), snappy: snap::raw::Decoder::new(), zstd: DCtx::create() }
+    }
+}
+
+impl Peer {
+    /// Decodes into `out`; gives the length. gzip's checksum is not looked at.
+    ///
+    /// # Panics
+    ///
+    /// If the payload is none of [`Format::pack`].
+    pub fn decode(&mut self, format: Format, payload: &[u8], out: &mut [u8]) -> usize {
+        match format {
+            Format::Gzip => {
+                self.inflate.init();
+                let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+                let (status, _, n) = decompress(&mut self.inflate, &payload[10..], out, 0, flags);
+                assert_eq!(status, TINFLStatus::Done);
+                n
+            }
+            Format::SnappyRaw => self.snappy.decompress(payload, out).expect("snappy"),
+            Format::Snappy => {
+                let (mut rest, mut at) = (&payload[16..], 0);
+                while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+                    let (block, behind) = behind.split_at(u32::from_be_bytes(*len) as usize);
+                    at += self.snappy.decompress(block, &mut out[at..]).expect("snappy");
+                    rest = behind;
+                }
+                at
+            }
+            Format::Lz4 | Format::Lz4Large => {
+                let (mut rest, mut at) = (&payload[7..], 0);
+                while let Some((word, behind)) = rest.split_first_chunk::<4>() {
+                    let word = u32::from_le_bytes(*word);
+                    let (block, behind) = behind.split_at((word & 0x7fff_ffff) as usize);
+                    if word >> 31 == 1 {
+                        out[at..at + block.len()].copy_from_slice(block);
+                        at += block.len();
+                    } else if !block.is_empty() {
+                        let room = &mut out[at..];
+                        at += lz4_flex::block::decompress_into(block, room).expect("lz4");
+                    }
+                    rest = behind;
+                }
+                at
+            }
+            Format::Zstd => self.zstd.decompress(out, payload).expect("zstd"),
+        }
+    }
+}
