@@ -5,8 +5,9 @@ use core::ptr::{self, NonNull};
 
 use zstd_sys::{
     ZSTD_DCtx, ZSTD_DCtx_reset, ZSTD_DCtx_setParameter, ZSTD_ErrorCode, ZSTD_ResetDirective,
-    ZSTD_dParameter, ZSTD_decompressStream, ZSTD_estimateDStreamSize, ZSTD_getErrorCode,
-    ZSTD_inBuffer, ZSTD_initStaticDCtx, ZSTD_isError, ZSTD_outBuffer,
+    ZSTD_dParameter, ZSTD_decompressStream, ZSTD_estimateDStreamSize,
+    ZSTD_estimateDStreamSize_fromFrame, ZSTD_getErrorCode, ZSTD_inBuffer, ZSTD_initStaticDCtx,
+    ZSTD_isError, ZSTD_outBuffer,
 };
 
 /// What zstd says is wrong.
@@ -25,6 +26,14 @@ pub(crate) enum Failure {
 pub(crate) fn stream_workspace_len(window: usize) -> usize {
     // SAFETY: a pure function of its argument.
     unsafe { ZSTD_estimateDStreamSize(window) }
+}
+
+/// The same for the frame whose header this is.
+pub(crate) fn frame_workspace_len(header: &[u8]) -> Option<usize> {
+    // SAFETY: zstd reads no more than the given length; it keeps no pointer.
+    let len = unsafe { ZSTD_estimateDStreamSize_fromFrame(header.as_ptr().cast(), header.len()) };
+    // SAFETY: a pure function of its argument.
+    if unsafe { ZSTD_isError(len) } == 0 { Some(len) } else { None }
 }
 
 /// A decompression context that lives in borrowed memory and allocates nothing.

@@ -17,6 +17,7 @@ use crc32fast::Hasher;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 
+use super::held::Held;
 use super::{CodecError, Decompress, Pause, Progress};
 use crate::error::{Checksummed, CodecFault, Corruption};
 use crate::window::Window;
@@ -50,8 +51,7 @@ pub struct Gzip {
     /// Nothing was decoded yet: what is no header now is an error.
     first: bool,
     flags: u8,
-    held: [u8; 10],
-    have: usize,
+    held: Held<10>,
     header_crc: Hasher,
     content_crc: Hasher,
     content_len: u32,
@@ -73,8 +73,7 @@ impl Default for Gzip {
             state: State::Header(Field::Fixed),
             first: true,
             flags: 0,
-            held: [0; 10],
-            have: 0,
+            held: Held::new(),
             header_crc: Hasher::new(),
             content_crc: Hasher::new(),
             content_len: 0,
@@ -90,19 +89,6 @@ enum NoHeader {
 }
 
 impl Gzip {
-    /// Holds bytes of `input` until there are `want`; true once they are there.
-    fn hold(&mut self, input: &[u8], at: &mut usize, want: usize) -> bool {
-        let rest = input.get(*at..).unwrap_or_default();
-        let room = self.held.get_mut(self.have..want).unwrap_or_default();
-        let n = room.len().min(rest.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.have += n;
-        *at += n;
-        self.have == want
-    }
-
     /// Goes on with the header; done when the state is no longer a header's.
     fn header(&mut self, mut field: Field, input: &[u8], at: &mut usize) -> Result<(), NoHeader> {
         let result = self.header_fields(&mut field, input, at);
@@ -122,29 +108,29 @@ impl Gzip {
             let start = *at;
             match *field {
                 Field::Fixed => {
-                    let all = self.hold(input, at, 10);
+                    let all = self.held.fill(input, at, 10);
                     // Told at the first wrong byte, not after ten.
-                    let seen = self.held.get(..self.have.min(3)).unwrap_or_default();
-                    if !b"\x1f\x8b\x08".starts_with(seen) {
+                    let seen = self.held.bytes();
+                    if !b"\x1f\x8b\x08".starts_with(seen.get(..3).unwrap_or(seen)) {
                         let what = CodecFault::Corrupt(Corruption::NotThisFormat);
                         return Err(NoHeader::Fault(what));
                     }
                     if !all {
                         return Err(NoHeader::Dry);
                     }
-                    self.header_crc.update(&self.held);
-                    self.flags = self.held.get(3).copied().unwrap_or(0);
-                    self.have = 0;
+                    self.header_crc.update(self.held.bytes());
+                    [_, _, _, self.flags] = self.held.array();
+                    self.held.clear();
                     *field = Field::ExtraLength;
                 }
                 Field::ExtraLength if self.flags & 0x04 == 0 => *field = Field::Name,
                 Field::ExtraLength => {
-                    if !self.hold(input, at, 2) {
+                    if !self.held.fill(input, at, 2) {
                         return Err(NoHeader::Dry);
                     }
-                    let [low, high, ..] = self.held;
+                    let [low, high] = self.held.array();
                     self.header_crc.update(&[low, high]);
-                    self.have = 0;
+                    self.held.clear();
                     *field = Field::Extra { left: u16::from_le_bytes([low, high]).into() };
                 }
                 Field::Extra { left: 0 } => *field = Field::Name,
@@ -175,13 +161,13 @@ impl Gzip {
                 }
                 Field::Crc => {
                     if self.flags & 0x02 != 0 {
-                        if !self.hold(input, at, 2) {
+                        if !self.held.fill(input, at, 2) {
                             return Err(NoHeader::Dry);
                         }
-                        let [low, high, ..] = self.held;
+                        let [low, high] = self.held.array();
                         let stored = u32::from(u16::from_le_bytes([low, high]));
                         let computed = self.header_crc.clone().finalize() & 0xffff;
-                        self.have = 0;
+                        self.held.clear();
                         if stored != computed {
                             let of = Checksummed::Header;
                             let fault = CodecFault::Checksum { of, stored, computed };
@@ -203,7 +189,7 @@ impl Gzip {
     }
 
     fn trailer(&self, at: usize) -> Result<(), CodecError> {
-        let [c0, c1, c2, c3, l0, l1, l2, l3, ..] = self.held;
+        let [c0, c1, c2, c3, l0, l1, l2, l3] = self.held.array();
         for (of, stored, computed) in [
             (
                 Checksummed::Content,
@@ -226,7 +212,7 @@ impl Decompress for Gzip {
         // Inflate's tables are set up anew by each member's start.
         self.state = State::Header(Field::Fixed);
         self.first = true;
-        self.have = 0;
+        self.held.clear();
         self.header_crc.reset();
     }
 
@@ -278,11 +264,11 @@ impl Decompress for Gzip {
                     }
                 }
                 State::Trailer => {
-                    if self.hold(input, &mut at, 8) {
+                    if self.held.fill(input, &mut at, 8) {
                         self.trailer(at)?;
                         self.state = State::Header(Field::Fixed);
                         self.first = false;
-                        self.have = 0;
+                        self.held.clear();
                         self.header_crc.reset();
                     } else if ended {
                         return Err(CodecError::truncated(at));

@@ -31,6 +31,7 @@ use core::hash::Hasher;
 
 use twox_hash::XxHash32;
 
+use super::held::Held;
 use super::{CodecError, CodecErrorKind, Decompress, Pause, Progress};
 use crate::arch::copy::Sink;
 use crate::error::{Checksummed, CodecFault, Corruption, Refusal};
@@ -78,8 +79,7 @@ pub struct Frame {
     state: State,
     check_header: bool,
     /// Bytes of the descriptor or of a word.
-    held: [u8; 16],
-    have: usize,
+    held: Held<15>,
     flags: u8,
     /// Largest block of this frame, and what the present one has produced.
     largest: u32,
@@ -102,8 +102,7 @@ impl Default for Frame {
         Self {
             state: State::Descriptor,
             check_header: true,
-            held: [0; 16],
-            have: 0,
+            held: Held::new(),
             flags: 0,
             largest: 0,
             produced: 0,
@@ -137,30 +136,17 @@ impl Frame {
         self.flags & 0x04 != 0
     }
 
-    /// Holds bytes of `input` until there are `want`; gives how many it took.
-    fn hold(&mut self, input: &[u8], want: usize) -> usize {
-        let room = self.held.get_mut(self.have..want).unwrap_or_default();
-        let n = room.len().min(input.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..n), input.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.have += n;
-        n
-    }
-
     /// The word that was held, little-endian.
     fn word(&mut self) -> u32 {
-        self.have = 0;
-        self.held.first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
+        let word = u32::from_le_bytes(self.held.array());
+        self.held.clear();
+        word
     }
 
-    /// Bytes of magic and descriptor, as far as that is known: HC included.
+    /// Bytes of magic and descriptor, HC included, once seven of them are there.
     fn descriptor_len(&mut self, at: usize) -> Result<usize, CodecError> {
-        if self.have < 7 {
-            return Ok(7);
-        }
         let at = at.saturating_sub(1);
-        let [m0, m1, m2, m3, flags, bd, ..] = self.held;
+        let [m0, m1, m2, m3, flags, bd] = self.held.array();
         if u32::from_le_bytes([m0, m1, m2, m3]) != MAGIC {
             return Err(CodecError::corrupt(Corruption::NotThisFormat, at));
         }
@@ -179,15 +165,16 @@ impl Frame {
     }
 
     fn finish_descriptor(&mut self, len: usize, at: usize) -> Result<(), CodecError> {
-        let covered = self.held.get(4..len - 1).unwrap_or_default();
+        let held = self.held.bytes();
+        let covered = held.get(4..len - 1).unwrap_or_default();
         let computed = XxHash32::oneshot(0, covered) >> 8 & 0xff;
-        let stored = self.held.get(len - 1).copied().map_or(0, u32::from);
+        let stored = held.get(len - 1).copied().map_or(0, u32::from);
         if self.check_header && stored != computed {
             let of = Checksummed::Header;
             let fault = CodecFault::Checksum { of, stored, computed };
             return Err(CodecError::fault(fault, at.saturating_sub(1)));
         }
-        self.have = 0;
+        self.held.clear();
         self.state = State::BlockSize;
         Ok(())
     }
@@ -447,20 +434,17 @@ impl Decompress for Frame {
             let rest = input.get(at..).unwrap_or_default();
             match self.state {
                 State::Descriptor => {
-                    at += self.hold(rest, 7);
-                    if self.have < 7 {
+                    if !self.held.fill(input, &mut at, 7) {
                         return dry(at);
                     }
                     let len = self.descriptor_len(at)?;
-                    at += self.hold(input.get(at..).unwrap_or_default(), len);
-                    if self.have < len {
+                    if !self.held.fill(input, &mut at, len) {
                         return dry(at);
                     }
                     self.finish_descriptor(len, at)?;
                 }
                 State::BlockSize => {
-                    at += self.hold(rest, 4);
-                    if self.have < 4 {
+                    if !self.held.fill(input, &mut at, 4) {
                         return dry(at);
                     }
                     self.start_block(out, at)?;
@@ -512,8 +496,7 @@ impl Decompress for Frame {
                     }
                 }
                 State::BlockChecksum => {
-                    at += self.hold(rest, 4);
-                    if self.have < 4 {
+                    if !self.held.fill(input, &mut at, 4) {
                         return dry(at);
                     }
                     let stored = self.word();
@@ -521,8 +504,7 @@ impl Decompress for Frame {
                     self.state = State::BlockSize;
                 }
                 State::ContentChecksum => {
-                    at += self.hold(rest, 4);
-                    if self.have < 4 {
+                    if !self.held.fill(input, &mut at, 4) {
                         return dry(at);
                     }
                     let stored = self.word();

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "gzip")]
 pub mod gzip;
+#[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd"))]
+mod held;
 #[cfg(feature = "lz4")]
 pub mod lz4;
 #[cfg(feature = "snappy")]
@@ -228,8 +230,16 @@ impl<'w> Builtin<'w> {
     #[cfg(feature = "zstd")]
     #[must_use]
     pub fn with_zstd(mut self, workspace: &'w mut [u8]) -> Self {
-        self.zstd = zstd::Zstd::new(workspace);
+        self.lend_zstd(workspace);
         self
+    }
+
+    /// The same in place: with gzip this value is 10 KB, which a small stack does not want
+    /// to hold twice. False if the workspace is too small for any frame.
+    #[cfg(feature = "zstd")]
+    pub fn lend_zstd(&mut self, workspace: &'w mut [u8]) -> bool {
+        self.zstd = zstd::Zstd::new(workspace);
+        self.zstd.is_some()
     }
 }
 

@@ -10,6 +10,7 @@
 //! magic is one raw block (librdkafka, franz-go, old sarama); a raw block cannot
 //! start with it, since its first element would be a copy.
 
+use super::held::Held;
 use super::snappy::{Block, HISTORY, Step};
 use super::{CodecError, Decompress, Pause, Progress};
 use crate::error::Corruption;
@@ -41,8 +42,7 @@ enum State {
 pub struct Xerial {
     state: State,
     /// Bytes of a header, of a length, or of a raw block before it is known as one.
-    held: [u8; HEADER],
-    have: usize,
+    held: Held<HEADER>,
     /// How much of `held` the raw block has taken.
     taken: usize,
     block: Block,
@@ -80,8 +80,7 @@ impl Default for Xerial {
     fn default() -> Self {
         Self {
             state: State::Start,
-            held: [0; HEADER],
-            have: 0,
+            held: Held::new(),
             taken: 0,
             block: Block::new(),
             framing: Framing::Unknown,
@@ -90,22 +89,11 @@ impl Default for Xerial {
 }
 
 impl Xerial {
-    /// Holds bytes of `input` until there are `want`; gives how many it took.
-    fn hold(&mut self, input: &[u8], want: usize) -> usize {
-        let room = self.held.get_mut(self.have..want).unwrap_or_default();
-        let n = room.len().min(input.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..n), input.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.have += n;
-        n
-    }
-
     fn start(&mut self) {
-        if Framing::of(self.held.get(..self.have).unwrap_or_default()) == Framing::Xerial {
+        if Framing::of(self.held.bytes()) == Framing::Xerial {
             self.framing = Framing::Xerial;
             self.state = State::Length;
-            self.have = 0;
+            self.held.clear();
         } else {
             self.framing = Framing::Raw;
             self.state = State::Raw;
@@ -116,9 +104,7 @@ impl Xerial {
     /// Positions count from the start of the stream as long as bytes are held.
     fn raw(&mut self, input: &[u8], out: &mut Window<'_>) -> Result<Progress, CodecError> {
         // Bytes held from before come first.
-        while self.taken < self.have {
-            let held = self.held;
-            let rest = held.get(self.taken..self.have).unwrap_or_default();
+        while let rest @ [_, ..] = self.held.bytes().get(self.taken..).unwrap_or_default() {
             let (n, step) = self
                 .block
                 .advance(rest, out)
@@ -127,7 +113,7 @@ impl Xerial {
             match step {
                 Step::Dry => {}
                 Step::Full => return Ok(Progress { consumed: 0, pause: Pause::WindowFull }),
-                Step::Done if self.taken < self.have => {
+                Step::Done if self.taken < self.held.bytes().len() => {
                     return Err(CodecError::corrupt(Corruption::Trailing, 0));
                 }
                 Step::Done => break,
@@ -151,7 +137,7 @@ impl Xerial {
     }
 
     fn raw_fault(&self, error: CodecError) -> CodecError {
-        if self.held.starts_with(SNAPPY_FRAMED) {
+        if self.held.bytes().starts_with(SNAPPY_FRAMED) {
             return CodecError::corrupt(Corruption::SnappyFramed, error.at);
         }
         error
@@ -159,16 +145,16 @@ impl Xerial {
 
     /// A length word: the length of a block, or the start of another header.
     fn length(&mut self, at: usize) -> Result<(), CodecError> {
-        let Some(word) = self.held.first_chunk::<4>() else { return Ok(()) };
-        if *word == *MAGIC.first_chunk().unwrap_or(&[0; 4]) {
+        let word = self.held.array::<4>();
+        if MAGIC.starts_with(&word) {
             self.state = State::Header;
             return Ok(());
         }
-        match u32::try_from(i32::from_be_bytes(*word)) {
+        match u32::try_from(i32::from_be_bytes(word)) {
             Ok(left) if left > 0 => {
                 self.state = State::Block { left };
                 self.block = Block::new();
-                self.have = 0;
+                self.held.clear();
                 Ok(())
             }
             // A raw block has at least one byte, its length.
@@ -177,14 +163,13 @@ impl Xerial {
     }
 
     fn header(&mut self, at: usize) -> Result<(), CodecError> {
-        let version = self.held.get(8..12).and_then(|v| v.first_chunk().copied());
-        let good = self.held.starts_with(&MAGIC)
-            && version.is_some_and(|version| i32::from_be_bytes(version) >= 1);
+        let [magic @ .., v0, v1, v2, v3] = self.held.array::<12>();
+        let good = magic == MAGIC && i32::from_be_bytes([v0, v1, v2, v3]) >= 1;
         if !good {
             return Err(CodecError::corrupt(Corruption::Header, at.saturating_sub(1)));
         }
         self.state = State::Length;
-        self.have = 0;
+        self.held.clear();
         Ok(())
     }
 }
@@ -205,8 +190,8 @@ impl Decompress for Xerial {
             let rest = input.get(at..).unwrap_or_default();
             match self.state {
                 State::Start => {
-                    at += self.hold(rest, HEADER);
-                    if self.have == HEADER || (ended && self.have > 0) {
+                    let all = self.held.fill(input, &mut at, HEADER);
+                    if all || (ended && !self.held.bytes().is_empty()) {
                         self.start();
                     } else if ended {
                         return Err(CodecError::truncated(at));
@@ -225,8 +210,7 @@ impl Decompress for Xerial {
                 }
                 State::Length | State::Header => {
                     let want = if self.state == State::Length { 4 } else { HEADER };
-                    at += self.hold(rest, want);
-                    if self.have == want {
+                    if self.held.fill(input, &mut at, want) {
                         if want == 4 {
                             self.length(at)?;
                         } else {

@@ -3,20 +3,24 @@
 //! The decoder is zstd's own C code on a lent workspace; it keeps its history there
 //! and not in the window. Windows of more than 128 MiB are refused, as Kafka does.
 
+use super::held::Held;
 use super::{CodecError, CodecErrorKind, Decompress, Pause, Progress};
-use crate::arch::zstd::{Failure, StaticDctx};
+use crate::arch::zstd::{self as arch, Failure, StaticDctx};
 use crate::error::{Checksummed, CodecFault, Corruption, Refusal};
 use crate::window::Window;
 
 /// Largest window: 2^27 bytes.
 pub const WINDOW_LOG_MAX: u32 = 27;
 
+/// Longest header of a frame.
+const HEADER_MAX: usize = 18;
+
 /// Bytes of workspace that it takes to stream frames with a window of `window`
 /// bytes: about 2.6 MB for the 2 MiB of Kafka's default level 3.
 #[must_use]
 pub fn workspace_len(window: usize) -> usize {
     // The workspace is lent at any address; the decoder wants eight byte steps.
-    crate::arch::zstd::stream_workspace_len(window).saturating_add(8)
+    arch::stream_workspace_len(window).saturating_add(8)
 }
 
 /// Decoder of zstd batches.
@@ -24,6 +28,9 @@ pub struct Zstd<'w> {
     context: StaticDctx<'w>,
     /// Within a frame, or its header.
     inside: bool,
+    /// Header of the present frame, as far as it is there: if the workspace is too small,
+    /// it says how much is needed.
+    header: Held<HEADER_MAX>,
 }
 
 impl core::fmt::Debug for Zstd<'_> {
@@ -36,7 +43,8 @@ impl<'w> Zstd<'w> {
     /// `None` if the workspace is too small for any frame.
     #[must_use]
     pub fn new(workspace: &'w mut [u8]) -> Option<Self> {
-        Some(Self { context: StaticDctx::new(workspace, WINDOW_LOG_MAX)?, inside: false })
+        let context = StaticDctx::new(workspace, WINDOW_LOG_MAX)?;
+        Some(Self { context, inside: false, header: Held::new() })
     }
 }
 
@@ -44,15 +52,32 @@ impl Decompress for Zstd<'_> {
     fn reset(&mut self) {
         self.context.reset();
         self.inside = false;
+        self.header.clear();
     }
 
     fn advance(&mut self, input: &[u8], out: &mut Window<'_>) -> Result<Progress, CodecError> {
-        let Self { context, inside } = self;
-        let workspace = context.workspace_len();
+        let Self { context, inside, header } = self;
         drive(input, out, inside, |from, to| {
-            context.decompress(from, to).map_err(|failure| error_kind(failure, workspace))
+            header.fill(from, &mut 0, HEADER_MAX);
+            let step = context.decompress(from, to);
+            if matches!(step, Ok((.., 0))) {
+                header.clear();
+            }
+            step.map_err(|failure| match failure {
+                Failure::Memory => CodecErrorKind::BufferTooSmall {
+                    need: frame_need(header.bytes()),
+                    have: context.workspace_len() as u64,
+                },
+                other => CodecErrorKind::Fault(fault(other)),
+            })
         })
     }
+}
+
+/// What a frame needs, by its header.
+fn frame_need(header: &[u8]) -> u64 {
+    let largest = || workspace_len(1 << WINDOW_LOG_MAX);
+    arch::frame_workspace_len(header).map_or_else(largest, |len| len.saturating_add(8)) as u64
 }
 
 /// Drives a streaming zstd decoder, whose memory may be anywhere.
@@ -93,19 +118,14 @@ pub fn drive(
     }
 }
 
-fn error_kind(failure: Failure, workspace: usize) -> CodecErrorKind {
-    CodecErrorKind::Fault(match failure {
-        Failure::Memory => {
-            // The frame's header says how much it takes, but that is gone by now.
-            let need = workspace_len(1 << WINDOW_LOG_MAX) as u64;
-            return CodecErrorKind::BufferTooSmall { need, have: workspace as u64 };
-        }
+fn fault(failure: Failure) -> CodecFault {
+    match failure {
         Failure::Window => CodecFault::Refused(Refusal::Window),
         Failure::Dictionary => CodecFault::Refused(Refusal::Dictionary),
         Failure::Format => CodecFault::Corrupt(Corruption::NotThisFormat),
         Failure::Checksum => {
             CodecFault::Checksum { of: Checksummed::Content, stored: 0, computed: 0 }
         }
-        Failure::Data => CodecFault::Corrupt(Corruption::Data),
-    })
+        Failure::Memory | Failure::Data => CodecFault::Corrupt(Corruption::Data),
+    }
 }

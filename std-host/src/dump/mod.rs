@@ -95,13 +95,12 @@ impl BatchReader {
                     Err(error) => break BatchEnd::failed(error),
                 }
             };
+            let most = usize::try_from(self.limits.decompressed).unwrap_or(usize::MAX);
             match end.verdict.map_err(|error| error.kind()) {
-                Err(ErrorKind::BufferTooSmall { need, have })
-                    if need <= self.limits.decompressed && have < need =>
-                {
-                    // Copies reach back further than with any encoder in use.
-                    let need = usize::try_from(need).unwrap_or(usize::MAX);
-                    self.window.resize(need.max(self.window.len()) * 2, 0);
+                Err(ErrorKind::BufferTooSmall { .. }) if self.window.len() / 2 < most => {
+                    // Copies reach back further than a window holds. They reach back to
+                    // what is there, whatever the block declares: doubling finds it.
+                    self.window.resize(2 * self.window.len(), 0);
                 }
                 _ => return Ok(end),
             }

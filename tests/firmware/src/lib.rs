@@ -158,7 +158,8 @@ pub fn report(
 ) -> fmt::Result {
     let need = zstd::workspace_len(ZSTD_WINDOW);
     assert!(need <= workspace.len(), "zstd takes {need} bytes");
-    let mut codecs = Builtin::new().with_zstd(workspace);
+    let mut codecs = Builtin::new();
+    codecs.lend_zstd(workspace);
     let (mut bytes, mut batches, mut records, mut pieced, mut rebased) = (0, 0, 0, 0, 0);
     for (name, segment) in segments::all() {
         let summary = stream(segment, input, &mut codecs, window);
