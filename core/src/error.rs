@@ -16,7 +16,7 @@ use crate::codec::Codec;
 pub struct Error {
     kind: ErrorKind,
     position: u64,
-    /// `u64::MAX` is "not inside a compressed section": no niche in Option<u64>.
+    /// `u64::MAX` is "not inside a compressed section": `Option<u64>` has no niche.
     inflated: u64,
 }
 

@@ -8,7 +8,7 @@
 //!  tag & 3 = 3      copy of 1 + (tag >> 2), 4 bytes of distance (LE)
 //! ```
 //! Decoded element by element over the window, so that neither the block nor its
-//! output has to be in memory. As long as both are, [`Block::run`] is quick about it.
+//! output has to be in memory. As long as both are, `Block::run` is quick about it.
 //! Copies reach back at most 64 KiB with most encoders in use; that of franz-go
 //! (klauspost's `s2.EncodeSnappy`) reaches back as far as its block goes, which takes a
 //! window as large as that.
