@@ -4,7 +4,7 @@
 //! * [`pack`] compresses with libraries that share no code with core's decoders, and
 //!   decompresses with them;
 //! * [`chunks`] cuts an input in pieces;
-//! * [`read`] collects what [`logseg_core::Unpacker`] tells, and drives bare decoders;
+//! * [`mod@read`] collects what [`logseg_core::Unpacker`] tells, and drives bare decoders;
 //! * [`digest`] is `records_digest` of the command-line contract;
 //! * [`corpus`] finds the segments and cases in `tests/corpus`.
 
