@@ -80,7 +80,12 @@ pub struct Detail<'a>(&'a Error);
 
 impl fmt::Display for Detail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.kind.field(), self.0.kind)?;
+        let field = match self.0.kind {
+            // Inside a set it is that of a message.
+            ErrorKind::CrcMismatch { .. } if self.0.inflated().is_some() => "message crc",
+            kind => kind.field(),
+        };
+        write!(f, "{field}: {}", self.0.kind)?;
         match self.0.inflated() {
             Some(at) => write!(f, " (at byte {at} of the decompressed records)"),
             None => Ok(()),

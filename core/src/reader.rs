@@ -6,12 +6,18 @@
 //!                                 does not:        pass-through, as it arrives
 //! ```
 
-use crate::batch::{Batch, BatchHeader, Framing};
+use crate::batch::legacy::Message;
+use crate::batch::{Batch, BatchHeader, Framing, Magic};
 use crate::batches::{Frame, Tail, TailKind};
 use crate::cpu::Cpu;
 use crate::error::{Error, ErrorKind};
 use crate::unpack::{Found, Source, sealed::Sealed};
 use crate::window::FixedBuf;
+
+/// Bytes that may be hashed in search of an entry, to begin with and then for each byte
+/// passed over: bytes that look like headers everywhere must not cost a hash each.
+const CREDIT: u64 = 16 << 20;
+const CREDIT_PER_BYTE: u64 = 256;
 
 /// Reads a segment that arrives bit by bit.
 ///
@@ -50,6 +56,8 @@ pub struct BatchReader<B> {
     cpu: Cpu,
     /// No more will arrive.
     finished: bool,
+    /// Bytes that [`BatchReader::resync`] may still hash.
+    credit: u64,
     state: State,
 }
 
@@ -109,10 +117,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
     #[must_use]
     pub const fn at(buffer: B, position: u64, cpu: Cpu) -> Self {
         let input = FixedBuf::new(buffer);
-        Self { input, position, cpu, finished: false, state: State::Between }
+        Self { input, position, cpu, finished: false, credit: CREDIT, state: State::Between }
     }
 
-    /// Room for input. It may be empty while a batch that fits the buffer is read.
+    /// Room for input. It is best asked for when [`crate::Event::NeedInput`] says so: then
+    /// there is some. At other times it may be empty, which is not the end of the input,
+    /// and topping up a buffer that is nearly full moves it each time.
     #[must_use]
     pub fn spare(&mut self) -> &mut [u8] {
         self.input.spare()
@@ -165,6 +175,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.input.is_full()
+    }
+
+    /// The present entry, if it is in the buffer as a whole.
+    #[must_use]
+    pub fn entry(&self) -> Option<&[u8]> {
+        Source::whole(self)
     }
 
     /// The buffer itself, for a host that can make it longer. Bytes in it must stay.
@@ -222,11 +238,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
     pub fn resync(&mut self) -> Option<core::ops::Range<u64>> {
         let State::Garbage { start } = self.state else { return None };
         loop {
-            let filled = self.input.filled();
             // Not at the start itself: that is where the error is.
             let from = usize::from(self.position == start);
-            let (skip, found) = self.candidate(filled, from);
+            let (skip, found) = self.candidate(from);
             self.take(skip);
+            self.credit = self.credit.saturating_add(CREDIT_PER_BYTE * skip as u64);
             if found {
                 self.state = State::Between;
                 return Some(start..self.position);
@@ -239,22 +255,31 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
 
     /// How many bytes cannot be the start of an entry, and whether one starts there.
     /// Where that depends on bytes to come, they are waited for.
-    fn candidate(&self, filled: &[u8], from: usize) -> (usize, bool) {
+    fn candidate(&mut self, from: usize) -> (usize, bool) {
+        let (filled, mut credit) = (self.input.filled(), self.credit);
+        let mut result = (filled.len(), false);
         for at in from..filled.len() {
             let rest = filled.get(at..).unwrap_or_default();
-            match self.starts_entry(rest) {
-                Some(true) => return (at, true),
+            match self.starts_entry(rest, &mut credit) {
+                Some(true) => {
+                    result = (at, true);
+                    break;
+                }
                 Some(false) => {}
                 None if self.finished => {}
                 // Bytes before it are of no use.
-                None => return (at, false),
+                None => {
+                    result = (at, false);
+                    break;
+                }
             }
         }
-        (filled.len(), false)
+        self.credit = credit;
+        result
     }
 
     /// Whether `rest` starts with an entry; `None` if there is too little to say.
-    fn starts_entry(&self, rest: &[u8]) -> Option<bool> {
+    fn starts_entry(&self, rest: &[u8], credit: &mut u64) -> Option<bool> {
         let prefix = rest.first_chunk()?;
         let Ok(framing) = Framing::parse(prefix, 0) else { return Some(false) };
         if rest.len() < Self::LEAST && framing.total() > rest.len() as u64 {
@@ -269,6 +294,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         }
         let entry = rest.get(..size)?;
         let header = BatchHeader::parse(entry, 0).ok()?;
+        // Before it is hashed, what costs nothing: the fields of a message fit it.
+        if header.magic != Magic::V2 && Message::parse(entry).is_err() {
+            return Some(false);
+        }
+        let Some(left) = credit.checked_sub(header.size) else { return Some(false) };
+        *credit = left;
         Some(Batch::new(header, entry, self.cpu).check_crc().is_ok())
     }
 
@@ -276,8 +307,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
     /// the end. If not, its size field may be what is wrong with it.
     #[must_use]
     pub fn is_followed_up(&self) -> bool {
-        let State::Whole { size, .. } = self.state else { return true };
-        let behind = self.input.filled().get(size..).unwrap_or_default();
+        let Some(behind) = self.behind() else { return true };
         match behind.first_chunk() {
             Some(prefix) if *prefix == [0; Framing::LEN] => true,
             Some(prefix) => Framing::parse(prefix, 0)
@@ -286,11 +316,28 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         }
     }
 
+    /// Whether enough is there for [`BatchReader::is_followed_up`] to say, or no more can
+    /// be.
+    #[must_use]
+    pub fn knows_what_follows(&self) -> bool {
+        let Some(behind) = self.behind() else { return true };
+        self.finished || self.is_full() || behind.len() >= Framing::LEN
+    }
+
+    /// What is there behind the present entry, if that is at its end.
+    fn behind(&self) -> Option<&[u8]> {
+        match self.state {
+            State::Whole { size, .. } => self.input.filled().get(size..),
+            State::Passing { size, taken, .. } if taken == size => Some(self.input.filled()),
+            _ => None,
+        }
+    }
+
     /// Takes the present entry, if it is in the buffer or nothing of it is read, for
-    /// garbage after all: [`BatchReader::resync`] then looks for an entry from its second
-    /// byte on.
+    /// garbage after all, or what comes next if none is open: [`BatchReader::resync`] then
+    /// looks for an entry from its second byte on.
     pub fn distrust(&mut self) {
-        if let State::Whole { .. } | State::Passing { taken: 0, .. } = self.state {
+        if let State::Between | State::Whole { .. } | State::Passing { taken: 0, .. } = self.state {
             self.state = State::Garbage { start: self.position };
         }
     }
@@ -322,8 +369,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
                 };
                 self.end(kind, start, self.position - start);
             }
-            State::Passing { size, taken, .. } if taken < size => {}
-            State::Passing { .. } => self.state = State::Between,
+            // Nobody wants the rest of it.
+            State::Passing { size, taken, .. } => {
+                let left = usize::try_from(size - taken).unwrap_or(usize::MAX);
+                Source::consume(self, self.input.filled().len().min(left));
+                if matches!(self.state, State::Passing { size, taken, .. } if taken == size) {
+                    self.state = State::Between;
+                } else if self.finished {
+                    self.close();
+                }
+            }
             _ => {}
         }
     }
@@ -411,7 +466,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> BatchReader<B> {
         let filled = self.input.filled();
         let zeros = filled.iter().position(|&byte| byte != 0);
         let len = zeros.unwrap_or(filled.len());
-        self.take(len);
+        // An entry starts with zeros itself: the last ones stay for whoever looks for it.
+        let hold = if zeros.is_none() && self.finished { 0 } else { Framing::LEN - 1 };
+        self.take(len.saturating_sub(hold));
         if zeros.is_some() {
             let kind = ErrorKind::BatchLength { size: 0, least: 14 };
             return Err(self.lose(start, kind.at(start + 8)));

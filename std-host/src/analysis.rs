@@ -18,8 +18,6 @@ use crate::codec_spec::CodecSpec;
 /// A good batch, measured: a v2 batch, a v0/v1 set, or a v0/v1 message on its own.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchFigures<'a> {
-    /// Where it starts, in bytes from the start of the segment.
-    pub position: u64,
     /// o: bytes as stored.
     pub size: u64,
     /// u: bytes with its records uncompressed.
@@ -284,6 +282,8 @@ pub struct SegmentReport {
     pub figures: Figures,
     /// What is wrong, in order. In the total, `detail` starts with the path.
     pub errors: Vec<Fault>,
+    /// How many there are beyond those.
+    pub more_errors: u64,
 }
 
 impl SegmentReport {
@@ -297,6 +297,7 @@ impl SegmentReport {
             trailing: None,
             figures: Figures::new(n_codecs),
             errors: Vec::new(),
+            more_errors: 0,
         }
     }
 
@@ -305,6 +306,7 @@ impl SegmentReport {
         add(&mut self.file_size, segment.file_size);
         add(&mut self.valid_bytes, segment.valid_bytes);
         self.figures.merge(&segment.figures);
+        self.more_errors += segment.more_errors;
         self.errors.extend(segment.errors.iter().map(|fault| {
             let detail = match &segment.path {
                 Some(path) => format!("{path}: {}", fault.detail),
@@ -369,7 +371,6 @@ mod tests {
 
     const fn batch(size: u64, uncompressed: u64, compressed: &[Compressed]) -> BatchFigures<'_> {
         BatchFigures {
-            position: 0,
             size,
             uncompressed,
             records: 2,

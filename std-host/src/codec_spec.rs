@@ -104,12 +104,6 @@ impl FromStr for CodecSpec {
 /// Most entries that a list may have, ranges expanded.
 pub const MAX_ENTRIES: usize = 64;
 
-/// Every codec at its default level, in id order: `gzip,snappy,lz4,zstd`.
-#[must_use]
-pub fn default_list() -> Vec<CodecSpec> {
-    [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd].map(default_spec).to_vec()
-}
-
 /// What `--codecs` takes: at least one, in the order given. Of an entry that is there
 /// twice the first one stays.
 ///
@@ -224,10 +218,6 @@ fn parse_item(item: &str) -> Result<Item, CodecSpecError> {
     }
 }
 
-const fn default_spec(codec: Codec) -> CodecSpec {
-    CodecSpec { codec, level: None }
-}
-
 const fn default_level(codec: Codec) -> Option<i32> {
     match codec {
         Codec::None | Codec::Snappy => None,
@@ -271,7 +261,6 @@ mod tests {
         ] {
             assert_eq!(labels(list), expected, "{list}");
         }
-        assert_eq!(Ok(default_list()), parse_list("gzip,snappy,lz4,zstd"));
     }
 
     #[test]

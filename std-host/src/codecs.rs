@@ -131,10 +131,11 @@ impl HostCodecs {
         if memchr::memmem::find(&payload[1..], b"\x1f\x8b\x08").is_some() {
             return None;
         }
-        // The trailer's length is a guess that costs no more than 64 times what is
-        // there; deflate's own bound is 1032 times.
+        // The trailer's length is a guess, and what it may cost follows from what is there:
+        // a megabyte may well be 64 at once, more than that grows step by step.
         let (_, trailer) = payload.split_last_chunk::<4>()?;
-        let honest = payload.len().saturating_mul(64).saturating_add(64 << 10);
+        let times = if payload.len() <= 1 << 20 { 64 } else { 4 };
+        let honest = payload.len().saturating_mul(times).saturating_add(64 << 10);
         let mut size = usize::try_from(u32::from_le_bytes(*trailer)).ok()?.clamp(1, honest);
         loop {
             let room = out.room(size.min(most));

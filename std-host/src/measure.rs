@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use logseg_core::batch::Batch;
-use logseg_core::{BatchHeader, Codec, Cpu, Error, ErrorKind, Limits, Magic};
+use logseg_core::{BatchHeader, Codec, Cpu, Error, Limits, Magic};
 
 use crate::analysis::{BatchFigures, Compressed};
 use crate::codec_spec::CodecSpec;
 use crate::codecs::{HostCodecs, Plain};
-use crate::recompress::Recompressor;
+use crate::recompress::{RecompressError, Recompressor};
 
 /// Everything that a thread keeps from one batch to the next.
 pub struct Measurer {
@@ -21,6 +21,21 @@ pub struct Measurer {
     limits: Limits,
     only_uncompressed: bool,
     cpu: Cpu,
+}
+
+/// Why there are no figures of a batch.
+#[derive(Debug)]
+pub enum NotMeasured {
+    /// The batch is damaged.
+    Damaged(Error),
+    /// A compressor failed, for lack of memory.
+    Failed(RecompressError),
+}
+
+impl From<Error> for NotMeasured {
+    fn from(error: Error) -> Self {
+        Self::Damaged(error)
+    }
 }
 
 /// What a batch holds, apart from its bytes.
@@ -55,12 +70,13 @@ impl Measurer {
     /// they are. An uncompressed v0/v1 set has no wrapper, so its size is that of the
     /// messages; zstd, which they cannot carry, leaves them uncompressed.
     ///
-    /// Errors: whatever is wrong with the batch; it belongs to no figure then.
+    /// Errors: whatever is wrong with the batch, or with the compressor; it belongs to no
+    /// figure then.
     pub fn measure(
         &mut self,
         header: BatchHeader,
         entry: &[u8],
-    ) -> Result<BatchFigures<'_>, Error> {
+    ) -> Result<BatchFigures<'_>, NotMeasured> {
         let batch = Batch::new(header, entry, self.cpu);
         batch.check_crc()?;
         let codec = header.codec()?;
@@ -78,14 +94,13 @@ impl Measurer {
                 let start = Instant::now();
                 compressor
                     .compress(self.plain.bytes(), header.magic, &mut self.out)
-                    .map_err(|_| Error::new(ErrorKind::Compressed { codec }, header.position))?;
+                    .map_err(NotMeasured::Failed)?;
                 let time = start.elapsed();
                 Compressed { bytes: contents.overhead + self.out.len() as u64, time }
             };
             self.figures.push(bytes);
         }
         Ok(BatchFigures {
-            position: header.position,
             size,
             uncompressed,
             records: contents.records,

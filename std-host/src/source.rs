@@ -6,7 +6,7 @@
 //! length it had when it was opened, so that a live one has an end.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use logseg_core::reader::Entry;
@@ -28,14 +28,21 @@ pub enum Item {
 
 /// A segment that is being read.
 pub struct Segment {
-    input: Box<dyn Read + Send>,
+    input: Input,
     /// Length when it was opened, for regular files.
     len: Option<u64>,
     /// Largest entry that is taken into memory.
     largest: u64,
     reader: BatchReader<Vec<u8>>,
-    /// Bytes that may still be read of the input.
+    /// Bytes that may be read of the input in all, and still.
+    most: u64,
     budget: u64,
+}
+
+enum Input {
+    /// Can be read again from anywhere.
+    File(File),
+    Stream(Box<dyn Read + Send>),
 }
 
 impl Segment {
@@ -54,7 +61,11 @@ impl Segment {
         }
         let len = metadata.is_file().then_some(metadata.len());
         advise(&file);
-        Ok(Self::new(Box::new(file), len, largest, max_bytes))
+        let input = match len {
+            Some(_) => Input::File(file),
+            None => Input::Stream(Box::new(file)),
+        };
+        Ok(Self::of(input, len, largest, max_bytes))
     }
 
     /// Reads from any input; `len` is what it is known to hold.
@@ -65,21 +76,29 @@ impl Segment {
         largest: u64,
         max_bytes: Option<u64>,
     ) -> Self {
-        let budget = len.unwrap_or(u64::MAX).min(max_bytes.unwrap_or(u64::MAX));
+        Self::of(Input::Stream(input), len, largest, max_bytes)
+    }
+
+    fn of(input: Input, len: Option<u64>, largest: u64, max_bytes: Option<u64>) -> Self {
+        let most = len.unwrap_or(u64::MAX).min(max_bytes.unwrap_or(u64::MAX));
         let reader = BatchReader::new(vec![0; BUFFER], Cpu::detect());
-        Self { input, len, largest, reader, budget }
+        Self { input, len, largest, reader, most, budget: most }
+    }
+
+    /// Goes back to `position`, if the input can: not so for a pipe.
+    pub fn rewind_to(&mut self, position: u64) -> io::Result<bool> {
+        let Input::File(file) = &mut self.input else { return Ok(false) };
+        file.seek(SeekFrom::Start(position))?;
+        let buffer = std::mem::take(self.reader.buffer_mut());
+        self.reader = BatchReader::at(buffer, position, Cpu::detect());
+        self.budget = self.most.saturating_sub(position);
+        Ok(true)
     }
 
     /// Length when it was opened, for regular files.
     #[must_use]
-    pub const fn len(&self) -> Option<u64> {
+    pub const fn opened_len(&self) -> Option<u64> {
         self.len
-    }
-
-    /// Whether it is known to be empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == Some(0)
     }
 
     /// How far it is read.
@@ -99,7 +118,11 @@ impl Segment {
         let spare = self.reader.spare();
         let most = spare.len().min(usize::try_from(self.budget).unwrap_or(usize::MAX));
         let n = loop {
-            match self.input.read(&mut spare[..most]) {
+            let read = match &mut self.input {
+                Input::File(file) => file.read(&mut spare[..most]),
+                Input::Stream(input) => input.read(&mut spare[..most]),
+            };
+            match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => break result?,
             }

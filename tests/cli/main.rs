@@ -186,6 +186,7 @@ fn inputs_stay_as_they_are() {
     run(["analyze", path]).expect(3);
     run(["analyze", "--format", "json", "--threads", "2", path]).expect(3);
     run(["dump", "--print-data-log", path]).expect(3);
+    run(["verify", path]).expect(3);
     assert_eq!((snapshot(directory.path()), snapshot(&partition)), before);
     // The report may not become a new file beside them either.
     for output in [partition.join("report.txt"), partition.join("00000000000000000000.log")] {
@@ -213,6 +214,28 @@ fn a_closed_pipe_ends_it_quietly() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+/// Whoever read the errors may be gone as well.
+#[test]
+fn a_closed_error_pipe_ends_nothing() {
+    for args in [
+        &["dump", "--deep-iteration"][..],
+        &["analyze", "--format", "json", "--verbose"],
+        &["verify"],
+    ] {
+        let mut child = program()
+            .args(args)
+            .args([case("061-compacted-offset-gaps"), case("126-crc-mismatch-in-the-middle")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stderr.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}");
+        assert!(!output.stdout.is_empty(), "{args:?}");
     }
 }
 

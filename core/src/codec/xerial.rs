@@ -46,7 +46,6 @@ pub struct Xerial {
     /// How much of `held` the raw block has taken.
     taken: usize,
     block: Block,
-    framing: Framing,
 }
 
 // No decoder hoards its input.
@@ -78,24 +77,16 @@ impl Framing {
 
 impl Default for Xerial {
     fn default() -> Self {
-        Self {
-            state: State::Start,
-            held: Held::new(),
-            taken: 0,
-            block: Block::new(),
-            framing: Framing::Unknown,
-        }
+        Self { state: State::Start, held: Held::new(), taken: 0, block: Block::new() }
     }
 }
 
 impl Xerial {
     fn start(&mut self) {
         if Framing::of(self.held.bytes()) == Framing::Xerial {
-            self.framing = Framing::Xerial;
             self.state = State::Length;
             self.held.clear();
         } else {
-            self.framing = Framing::Raw;
             self.state = State::Raw;
             self.taken = 0;
         }

@@ -22,7 +22,7 @@ use super::{LimitArgs, Outcome, Stop};
 use crate::analysis::{AnalysisReport, Fault, Figures, SegmentReport, Trailing};
 use crate::codec_spec::{self, CodecSpec};
 use crate::dump::{codec_name, json::tail_name};
-use crate::measure::Measurer;
+use crate::measure::{Measurer, NotMeasured};
 use crate::report;
 use crate::source::{self, Item, Segment};
 
@@ -97,10 +97,11 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
     let specs =
         codec_spec::parse_list(&args.codecs).map_err(|error| Stop::Usage(error.to_string()))?;
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.logs).cloned().collect();
-    if let Some(output) = &args.output {
-        check_output(output, &paths).map_err(Stop::Usage)?;
-    }
     let found = source::find(&paths);
+    let output = args.output.as_deref().filter(|output| output.as_os_str() != "-");
+    if let Some(output) = output {
+        check_output(output, &paths, &found.segments).map_err(Stop::Usage)?;
+    }
     for (path, error) in &found.failures {
         outcome.fail_file(path, error);
     }
@@ -110,7 +111,7 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
         }
         return Ok(());
     }
-    let out: Box<dyn Write + Send> = match &args.output {
+    let out: Box<dyn Write + Send> = match output {
         Some(path) => match File::create(path) {
             Ok(file) => Box::new(file),
             Err(error) => {
@@ -157,28 +158,50 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
 
 /// A report inside an analysed directory would be a new file next to the broker's,
 /// and one over an input would destroy it.
-fn check_output(output: &Path, paths: &[PathBuf]) -> Result<(), String> {
-    let parent = match output.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => Path::new("."),
+fn check_output(output: &Path, paths: &[PathBuf], segments: &[PathBuf]) -> Result<(), String> {
+    let refuse = |input: &Path| {
+        Err(format!(
+            "--output {}: lies inside what is analysed ({})",
+            output.display(),
+            input.display()
+        ))
     };
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
     // Where the directory does not exist, opening the file will say so.
-    let Ok(parent) = parent.canonicalize() else { return Ok(()) };
-    let target = output
-        .canonicalize()
-        .unwrap_or_else(|_| parent.join(output.file_name().unwrap_or_default()));
-    for path in paths {
-        let Ok(input) = path.canonicalize() else { continue };
-        if target == input || (input.is_dir() && target.starts_with(&input)) {
-            return Err(format!(
-                "--output {}: lies inside what is analysed ({})",
-                output.display(),
-                path.display()
-            ));
+    let Ok(parent) = parent.unwrap_or(Path::new(".")).canonicalize() else { return Ok(()) };
+    // A link leads to where the report would really be written, there or not.
+    let mut target = parent.join(output.file_name().unwrap_or_default());
+    for _ in 0..40 {
+        let Ok(link) = target.read_link() else { break };
+        target = target.parent().unwrap_or(&parent).join(link);
+    }
+    let target = target.canonicalize().unwrap_or_else(|_| {
+        let parent = target.parent().and_then(|parent| parent.canonicalize().ok());
+        parent.map_or(target.clone(), |parent| parent.join(target.file_name().unwrap_or_default()))
+    });
+    for path in paths.iter().filter(|path| path.is_dir()) {
+        if path.canonicalize().is_ok_and(|input| target.starts_with(input)) {
+            return refuse(path);
+        }
+    }
+    for path in segments {
+        if same_file(path, &target) {
+            return refuse(path);
         }
     }
     Ok(())
+}
+
+/// Whether two names are of one file, hard links included.
+fn same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+        id(one).is_some_and(|file| id(other) == Some(file))
+    }
+    #[cfg(not(unix))]
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 fn progress(when: When, segments: &[PathBuf]) -> ProgressBar {
@@ -324,7 +347,7 @@ impl Feed<'_> {
                 Ok(Item::Batch(header)) => share.items.push(Ok((header, at))),
                 Ok(Item::Error(error)) => share.items.push(Err(error)),
                 Ok(Item::End(tail)) => {
-                    let file_size = segment.len().unwrap_or(0).max(segment.position());
+                    let file_size = segment.opened_len().unwrap_or(0).max(segment.position());
                     // A file that shrank has what was read of it.
                     let file_size = file_size.min(tail.position + tail.bytes);
                     return Some(FileEnd::Read { tail, file_size });
@@ -346,6 +369,8 @@ struct ShareResult {
     end: Option<FileEnd>,
     figures: Figures,
     errors: Vec<Error>,
+    /// What a compressor could not do.
+    failures: Vec<String>,
     verbose: String,
 }
 
@@ -356,7 +381,7 @@ fn measure(
     verbose: bool,
 ) -> ShareResult {
     let mut figures = Figures::new(codecs);
-    let mut errors = Vec::new();
+    let (mut errors, mut failures) = (Vec::new(), Vec::new());
     let mut lines = String::new();
     for item in &share.items {
         let (header, at) = match item {
@@ -375,9 +400,12 @@ fn measure(
                 }
                 figures.add(&batch);
             }
-            Err(error) => {
+            Err(NotMeasured::Damaged(error)) => {
                 figures.batches.corrupt += 1;
                 errors.push(error);
+            }
+            Err(NotMeasured::Failed(error)) => {
+                failures.push(format!("byte {}: {error}", header.position));
             }
         }
     }
@@ -387,6 +415,7 @@ fn measure(
         end: share.end.take(),
         figures,
         errors,
+        failures,
         verbose: lines,
     }
 }
@@ -463,17 +492,26 @@ impl Results<'_> {
         segment.figures.merge(&result.figures);
         for error in &result.errors {
             self.bar.suspend(|| self.outcome.damage(&path, error));
-            segment.errors.push(Fault {
-                position: error.position(),
-                kind: error.name(),
-                detail: error.detail().to_string(),
-            });
+            // Only JSON shows them all: of millions the others keep the first few.
+            if self.args.format == Format::Json || segment.errors.len() < report::ERRORS_LISTED {
+                segment.errors.push(Fault {
+                    position: error.position(),
+                    kind: error.name(),
+                    detail: error.detail().to_string(),
+                });
+            } else {
+                segment.more_errors += 1;
+            }
+        }
+        for failure in &result.failures {
+            self.bar.suspend(|| self.outcome.fail(format_args!("{path}: {failure}")));
         }
         if !result.verbose.is_empty() {
             if self.args.format == Format::Text {
                 self.out.write_all(result.verbose.as_bytes())?;
             } else {
-                self.bar.suspend(|| eprint!("{}", result.verbose));
+                // Nobody is left to be told if standard error is gone.
+                let _ = self.bar.suspend(|| write!(io::stderr(), "{}", result.verbose));
             }
         }
         let Some(end) = result.end else { return Ok(()) };

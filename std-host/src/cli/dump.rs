@@ -4,8 +4,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use logseg_core::{Tail, TailKind};
 
-use super::{LimitArgs, Outcome, Stop};
+use super::{LimitArgs, Outcome, Stop, refuse_side_files};
 use crate::dump::{BatchReader, Listed, json, text};
 use crate::source::{self, Item, Segment};
 
@@ -50,15 +51,7 @@ enum Format {
 
 pub(super) fn run(args: &DumpArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
-    for path in &paths {
-        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-        if matches!(end, "index" | "timeindex" | "txnindex" | "snapshot" | "checkpoint") {
-            return Err(Stop::Usage(format!(
-                "{}: side files are not supported yet, only .log files are",
-                path.display()
-            )));
-        }
-    }
+    refuse_side_files(&paths)?;
     let found = source::find(&paths);
     for (path, error) in &found.failures {
         outcome.fail_file(path, error);
@@ -132,11 +125,16 @@ fn dump_file(
             }
         }
     };
-    let file_size = segment.len().unwrap_or_else(|| segment.position());
-    // What lies behind the prefix that was asked for is no tail.
-    let cut = args.max_bytes.is_some_and(|most| most < file_size);
-    let tail = tail.filter(|tail| tail.bytes > 0 && !cut);
-    let valid_bytes = tail.map_or(segment.position(), |tail| tail.position);
+    // A file that shrank has what was read of it.
+    let read = tail.map_or(segment.position(), |tail| tail.position + tail.bytes);
+    let file_size = match args.max_bytes {
+        Some(_) => segment.opened_len().unwrap_or(read),
+        None => read,
+    };
+    let valid_bytes = tail.map_or(read, |tail| tail.position);
+    // What is cut because only a prefix was asked for is no tail.
+    let cut = |tail: &Tail| args.max_bytes.is_some() && tail.kind == TailKind::PartialBatch;
+    let tail = tail.filter(|tail| tail.bytes > 0 && !cut(tail));
     printer.end(&Summary { file_size, valid_bytes, tail, totals }, out)?;
     Ok(())
 }
@@ -155,7 +153,7 @@ pub(crate) struct Totals {
 pub(crate) struct Summary {
     pub(crate) file_size: u64,
     pub(crate) valid_bytes: u64,
-    pub(crate) tail: Option<logseg_core::Tail>,
+    pub(crate) tail: Option<Tail>,
     pub(crate) totals: Totals,
 }
 

@@ -10,7 +10,7 @@ mod verify;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -56,7 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => {}
         Err(Stop::Usage(text)) => {
-            eprintln!("std-host: {text}");
+            let _ = writeln!(io::stderr(), "std-host: {text}");
             return ExitCode::from(2);
         }
         Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -116,6 +116,23 @@ impl Outcome {
             (false, false) => 0,
         })
     }
+}
+
+/// Refuses files beside a segment that are not built yet.
+fn refuse_side_files<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Stop> {
+    for path in paths {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        if matches!(end, "index" | "timeindex" | "txnindex" | "snapshot" | "checkpoint")
+            || name.ends_with("-checkpoint")
+        {
+            return Err(Stop::Usage(format!(
+                "{}: side files are not supported yet, only .log files are",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Largest batch that is taken into memory, and most bytes one may decompress to.

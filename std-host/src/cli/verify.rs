@@ -13,8 +13,9 @@ use logseg_core::{
 };
 use serde::Serialize;
 
-use super::{LimitArgs, Outcome, Stop};
+use super::{LimitArgs, Outcome, Stop, refuse_side_files};
 use crate::codecs::HostCodecs;
+use crate::dump::BatchReader;
 use crate::dump::json::{self, tail_name};
 use crate::source::{self, Segment};
 
@@ -47,6 +48,7 @@ enum Format {
 }
 
 pub(super) fn run(args: &VerifyArgs, outcome: &mut Outcome) -> Result<(), Stop> {
+    refuse_side_files(&args.paths)?;
     let found = source::find(&args.paths);
     for (path, error) in &found.failures {
         outcome.fail_file(path, error);
@@ -101,6 +103,8 @@ struct Summary<'a> {
     first_offset: Option<i64>,
     last_offset: Option<i64>,
     lost_bytes: u64,
+    /// False if the file could not be read to its end.
+    complete: bool,
 }
 
 #[derive(Serialize)]
@@ -125,6 +129,34 @@ struct Check<'a, W> {
     /// A range that is lost, and whose end is not known.
     lost: Option<Range<u64>>,
     lost_bytes: u64,
+    searches: u32,
+    /// For batches that want a larger window.
+    whole: Option<BatchReader>,
+}
+
+/// Why a file is not read to its end.
+enum Halt {
+    Input(io::Error),
+    Output(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// The bytes before the next entry, if there is one.
+fn find(segment: &mut Segment) -> Result<Option<Range<u64>>, Halt> {
+    loop {
+        if let found @ Some(_) = segment.reader().resync() {
+            return Ok(found);
+        }
+        if !segment.feed().map_err(Halt::Input)? {
+            // What is at the very end may have waited for more.
+            return Ok(segment.reader().resync());
+        }
+    }
 }
 
 impl<'a, W: Write> Check<'a, W> {
@@ -141,6 +173,8 @@ impl<'a, W: Write> Check<'a, W> {
             offsets: None,
             lost: None,
             lost_bytes: 0,
+            searches: 0,
+            whole: None,
         }
     }
 
@@ -152,94 +186,160 @@ impl<'a, W: Write> Check<'a, W> {
         window: &mut [u8],
         limits: Limits,
     ) -> io::Result<Option<Tail>> {
+        match self.walk(segment, codecs, window, limits) {
+            Ok(tail) => Ok(Some(tail)),
+            Err(Halt::Output(error)) => Err(error),
+            Err(Halt::Input(error)) => {
+                let (path, at) = (self.path, segment.position());
+                self.outcome.fail(format_args!("{path}: cannot be read behind byte {at}: {error}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn walk(
+        &mut self,
+        segment: &mut Segment,
+        codecs: &mut HostCodecs,
+        window: &mut [u8],
+        limits: Limits,
+    ) -> Result<Tail, Halt> {
         let mut unpacker = Unpacker::new(codecs, window).with_limits(limits);
         let mut header = None;
         loop {
-            let read = match unpacker.poll(segment.reader()) {
-                Ok(Event::NeedInput) => segment.feed().map(|_| ()),
+            match unpacker.poll(segment.reader()) {
+                Ok(Event::NeedInput) => {
+                    segment.feed().map_err(Halt::Input)?;
+                }
                 Ok(Event::Batch(next)) => {
                     if segment.reader().is_whole() || next.is_plausible() {
                         header = Some(next);
-                        Ok(())
-                    } else {
-                        // Its end is not in sight, and it may be no entry at all.
-                        unpacker.abandon();
-                        segment.reader().distrust();
-                        let size = i32::try_from(next.size - 12).unwrap_or(i32::MAX);
-                        let kind = ErrorKind::NotASegment { size };
-                        self.error(&Error::new(kind, next.position + 8))?;
-                        self.resync(segment)
+                        continue;
+                    }
+                    // Its end is not in sight, and it may be no entry at all.
+                    unpacker.abandon();
+                    segment.reader().distrust();
+                    let size = i32::try_from(next.size - 12).unwrap_or(i32::MAX);
+                    let kind = ErrorKind::NotASegment { size };
+                    self.error(&Error::new(kind, next.position + 8))?;
+                    self.resync(segment)?;
+                }
+                Ok(Event::Record(_) | Event::Piece(_)) => {}
+                Ok(Event::BatchEnd(end)) => {
+                    if let Some(header) = header.take() {
+                        self.batch(segment, &header, &end, limits)?;
                     }
                 }
-                Ok(Event::Record(_) | Event::Piece(_)) => Ok(()),
-                Ok(Event::BatchEnd(end)) => match header.take() {
-                    Some(header) => {
-                        let followed = segment.reader().is_followed_up();
-                        if self.batch(&header, &end, followed)? {
-                            segment.reader().distrust();
-                            self.resync(segment)
-                        } else {
-                            Ok(())
-                        }
+                Ok(Event::End(tail)) => {
+                    unpacker.abandon();
+                    if !self.search_tail(segment, &tail)? {
+                        return Ok(tail);
                     }
-                    None => Ok(()),
-                },
-                Ok(Event::End(tail)) => return Ok(Some(tail)),
+                }
                 Err(error) => {
                     self.error(&error)?;
-                    self.resync(segment)
+                    self.resync(segment)?;
                 }
-            };
-            if let Err(error) = read {
-                self.outcome.fail(format_args!(
-                    "{}: cannot be read behind byte {}: {error}",
-                    self.path,
-                    segment.position()
-                ));
-                return Ok(None);
             }
         }
     }
 
-    /// Looks for the next entry.
-    fn resync(&mut self, segment: &mut Segment) -> io::Result<()> {
-        loop {
-            if let Some(range) = segment.reader().resync() {
-                self.lose(range);
-                return Ok(());
-            }
-            if !segment.feed()? {
-                // What is at the very end may have waited for more.
-                if let Some(range) = segment.reader().resync() {
-                    self.lose(range);
-                }
-                return Ok(());
-            }
+    /// Looks for the next entry, and takes what lies before it as lost.
+    fn resync(&mut self, segment: &mut Segment) -> Result<(), Halt> {
+        if let Some(range) = find(segment)? {
+            self.lose(range);
         }
+        Ok(())
     }
 
-    /// Takes the verdict on a batch. True if its size may be what is wrong with it, as
-    /// what follows it is no entry.
-    fn batch(&mut self, header: &BatchHeader, end: &BatchEnd, followed: bool) -> io::Result<bool> {
+    /// A batch that the input ends in may be whole but for its size field: then others
+    /// follow inside of what it declares. A pipe cannot be read again to find them.
+    fn search_tail(&mut self, segment: &mut Segment, tail: &Tail) -> Result<bool, Halt> {
+        let cut = tail.kind == TailKind::PartialBatch && self.may_search();
+        if !cut || !segment.rewind_to(tail.position).map_err(Halt::Input)? {
+            return Ok(false);
+        }
+        segment.reader().distrust();
+        let Some(range) = find(segment)? else { return Ok(false) };
+        let detail = "batch length: it reaches beyond the end, but batches follow before that";
+        self.problem("batch_length", tail.position + 8, &detail)?;
+        self.corrupt += 1;
+        self.lose(range);
+        Ok(true)
+    }
+
+    /// Going back costs reading again: it is worth it now and then, but not for ever.
+    fn may_search(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= 64
+    }
+
+    /// Takes the verdict on a batch.
+    fn batch(
+        &mut self,
+        segment: &mut Segment,
+        header: &BatchHeader,
+        end: &BatchEnd,
+        limits: Limits,
+    ) -> Result<(), Halt> {
         let error = match end.verdict {
-            Ok(()) => {
-                self.good(header, end)?;
-                return Ok(false);
-            }
+            Ok(()) => return Ok(self.good(header, end)?),
             Err(error) => error,
         };
-        // The tail that follows tells of a batch that is cut, and it is no damage.
-        if matches!(error.kind(), ErrorKind::PartialBatch { .. }) {
-            return Ok(false);
+        match error.kind() {
+            // The tail that follows tells of a batch that is cut, and it is no damage.
+            ErrorKind::PartialBatch { .. } => return Ok(()),
+            // So does it of what is lost where there was none.
+            ErrorKind::NotASegment { .. } => return Ok(self.error(&error)?),
+            ErrorKind::BufferTooSmall { .. } => {
+                return self.larger_window(segment, header, &error, limits);
+            }
+            _ => {}
         }
         self.error(&error)?;
         self.corrupt += 1;
         let outer = error.position() == header.crc_position();
-        if outer && !followed && matches!(error.kind(), ErrorKind::CrcMismatch { .. }) {
-            return Ok(true);
+        if outer && matches!(error.kind(), ErrorKind::CrcMismatch { .. }) {
+            while !segment.reader().knows_what_follows() && segment.feed().map_err(Halt::Input)? {}
+            // No entry behind it: its size may be what is wrong.
+            if !segment.reader().is_followed_up()
+                && (segment.reader().is_whole()
+                    || (self.may_search()
+                        && segment.rewind_to(header.position).map_err(Halt::Input)?))
+            {
+                segment.reader().distrust();
+                return self.resync(segment);
+            }
         }
         self.lose(header.position..header.position + header.size);
-        Ok(false)
+        Ok(())
+    }
+
+    /// A batch whose copies reach back further than the window: nothing is wrong with it.
+    fn larger_window(
+        &mut self,
+        segment: &mut Segment,
+        header: &BatchHeader,
+        error: &Error,
+        limits: Limits,
+    ) -> Result<(), Halt> {
+        let Some(entry) = segment.reader().entry().map(<[u8]>::to_vec) else {
+            let (path, size) = (self.path, header.size);
+            self.outcome.fail(format_args!(
+                "{path}: {error}: a batch of {size} bytes cannot be checked in flat memory"
+            ));
+            return Ok(());
+        };
+        let reader = self.whole.get_or_insert_with(|| BatchReader::new(limits));
+        let end = reader.read(*header, &entry).end;
+        match end.verdict {
+            Ok(()) => Ok(self.good(header, &end)?),
+            Err(error) => {
+                self.corrupt += 1;
+                self.lose(header.position..header.position + header.size);
+                Ok(self.error(&error)?)
+            }
+        }
     }
 
     fn error(&mut self, error: &Error) -> io::Result<()> {
@@ -256,7 +356,7 @@ impl<'a, W: Write> Check<'a, W> {
             && first <= before
         {
             let detail = format!("offset: {first} follows {before}");
-            self.problem("offset_order", header.position, &detail)?;
+            self.problem("malformed_record_offset_order", header.position, &detail)?;
         }
         self.batches += 1;
         self.records += end.records;
@@ -323,6 +423,7 @@ impl<'a, W: Write> Check<'a, W> {
             self.lose(tail.position..tail.position + tail.bytes);
         }
         self.close_lost(None)?;
+        let complete = tail.is_some();
         let tail = tail.filter(|tail| tail.bytes > 0);
         let summary = Summary {
             r#type: "segment",
@@ -337,6 +438,7 @@ impl<'a, W: Write> Check<'a, W> {
             first_offset: self.offsets.map(|(first, _)| first),
             last_offset: self.offsets.map(|(_, last)| last),
             lost_bytes: self.lost_bytes,
+            complete,
         };
         if self.format == Format::Json {
             return json::line(&mut *self.out, &summary);
@@ -360,7 +462,11 @@ impl<'a, W: Write> Check<'a, W> {
             };
             write!(self.out, ", then {} {what}", tail.bytes)?;
         }
+        if !complete {
+            write!(self.out, ", not read beyond byte {}", segment.position())?;
+        }
         match self.problems {
+            0 if !complete => writeln!(self.out),
             0 => writeln!(self.out, ": ok"),
             problems => writeln!(
                 self.out,

@@ -103,10 +103,12 @@ impl Printer for Text<'_> {
             && last.checked_add(1) != Some(record.offset)
         {
             // Kafka's tool says so at its very end; a gap is normal after compaction.
+            // Nobody is left to be told if standard error is gone.
+            let mut err = io::stderr();
             if !std::mem::replace(&mut self.gaps, true) {
-                eprintln!("Non-consecutive offsets in {}", self.path.display());
+                let _ = writeln!(err, "Non-consecutive offsets in {}", self.path.display());
             }
-            eprintln!("  {last} is followed by {}", record.offset);
+            let _ = writeln!(err, "  {last} is followed by {}", record.offset);
         }
         let len = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len().cast_signed());
         write!(out, "| ")?;

@@ -77,7 +77,7 @@ fn fields(
             "geomean_batch_bytes_uncompressed",
             figures.geomean_batch_bytes_uncompressed().to_string(),
         ),
-        ("errors", segment.errors.len().to_string()),
+        ("errors", (segment.errors.len() as u64 + segment.more_errors).to_string()),
         ("codec", spec.codec().name().to_owned()),
         ("level", spec.level().map(|level| level.to_string()).unwrap_or_default()),
         ("compressed_bytes", summary.compressed_bytes.to_string()),

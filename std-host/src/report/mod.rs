@@ -7,6 +7,9 @@ pub mod csv;
 pub mod json;
 pub mod text;
 
+/// Errors that the text lists in the block of a file. JSON has them all.
+pub const ERRORS_LISTED: usize = 5;
+
 #[cfg(test)]
 pub(crate) mod samples {
     use std::time::Duration;
@@ -28,7 +31,6 @@ pub(crate) mod samples {
             .map(|(bytes, millis)| Compressed { bytes, time: Duration::from_millis(millis) });
         let mut segment = SegmentReport::new(Some(path.to_owned()), compressed.len());
         segment.figures.add(&BatchFigures {
-            position: 0,
             size: 4_020_039,
             uncompressed: 16_080_153,
             records: 17,
@@ -44,9 +46,8 @@ pub(crate) mod samples {
     /// A control batch, an empty one, two corrupt ones and an incomplete one.
     pub(crate) fn damaged(path: &str) -> SegmentReport {
         let mut segment = SegmentReport::new(Some(path.to_owned()), 2);
-        for (position, size, records, is_control) in [(0, 78, 1, true), (78, 61, 0, false)] {
+        for (size, records, is_control) in [(78, 1, true), (61, 0, false)] {
             segment.figures.add(&BatchFigures {
-                position,
                 size,
                 uncompressed: size,
                 records,

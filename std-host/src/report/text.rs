@@ -14,11 +14,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use super::ERRORS_LISTED;
 use crate::analysis::{Figures, SegmentReport};
 use crate::codec_spec::CodecSpec;
-
-/// Errors that are listed in the block of a file. JSON has them all.
-const ERRORS_LISTED: usize = 5;
 
 const COLUMNS: [(&str, usize); 7] = [
     ("COMPRESSION-TYPE", 16),
@@ -122,7 +120,8 @@ fn remarks(segment: &SegmentReport, w: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(w)?;
-    let heading = match (corrupt, errors.len()) {
+    let count = errors.len() as u64 + segment.more_errors;
+    let heading = match (corrupt, count) {
         (0, 0) => None,
         (0, 1) => Some("1 fault".to_owned()),
         (0, many) => Some(format!("{many} faults")),
@@ -134,7 +133,7 @@ fn remarks(segment: &SegmentReport, w: &mut dyn Write) -> io::Result<()> {
     for fault in errors.iter().take(ERRORS_LISTED) {
         writeln!(w, "  byte {}: {}: {}", fault.position, fault.kind, fault.detail)?;
     }
-    if let more @ 1.. = errors.len().saturating_sub(ERRORS_LISTED) {
+    if let more @ 1.. = count.saturating_sub(ERRORS_LISTED as u64) {
         writeln!(w, "  and {more} more")?;
     }
     if let Some(trailing) = segment.trailing {
@@ -242,7 +241,6 @@ zstd:9                   16080153          0.00%         1.00             1.00  
         let batches = [(16_015_762, 400_000), (64_391, 22_829)];
         for (uncompressed, bytes) in batches {
             figures.add(&BatchFigures {
-                position: 0,
                 size: 61,
                 uncompressed,
                 records: 1,
