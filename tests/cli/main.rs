@@ -131,6 +131,9 @@ fn wrong_usage_is_2() {
         &["analyze", "--no-such-option", log],
         &["dump", "--format", "csv", log],
         &["dump", "00000000000000000000.index"],
+        &["dump", "leader-epoch-checkpoint"],
+        &["analyze", "00000000000000000000.timeindex"],
+        &["verify", "00000000000000000000.snapshot"],
         &["cursor", "inspect", log],
     ] {
         let run = run(args).expect(2);
@@ -193,7 +196,48 @@ fn inputs_stay_as_they_are() {
         let refused = run(["analyze", path, "--output", output.to_str().unwrap()]).expect(2);
         assert!(refused.err.contains("--output"), "{}", refused.err);
     }
+    // Nor one over an input that is named, linked or piped.
+    let input = partition.join("00000000000000000000.log");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (hard, links) = (elsewhere.path().join("hard.txt"), elsewhere.path().join("links"));
+    fs::hard_link(&input, &hard).unwrap();
+    fs::create_dir(&links).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&input, links.join("a.log")).unwrap();
+    for (path, output) in [(&input, &hard), (&links, &input), (&links, &hard)] {
+        run(["analyze", path.to_str().unwrap(), "--output", output.to_str().unwrap()]).expect(2);
+    }
+    #[cfg(unix)]
+    Run::of(
+        program()
+            .args(["analyze", "-", "--output", hard.to_str().unwrap()])
+            .stdin(fs::File::open(&input).unwrap())
+            .output()
+            .unwrap(),
+    )
+    .expect(2);
     assert_eq!((snapshot(directory.path()), snapshot(&partition)), before);
+    // Only here is standard output meant.
+    let out = run(["analyze", "--format", "json", hard.to_str().unwrap(), "--output", "-"]);
+    assert!(out.expect(0).json()["total"].is_object());
+}
+
+/// A file that is full of damage: a thousand lines are enough.
+#[test]
+fn error_lines_have_an_end() {
+    let file = tempfile::NamedTempFile::with_suffix(".log").unwrap();
+    let mut header = [0u8; 61];
+    header[11] = 49;
+    header[16] = 2;
+    fs::write(file.path(), header.repeat(3000)).unwrap();
+    for command in ["analyze", "dump"] {
+        let run = run([command, file.path().to_str().unwrap()]).expect(3);
+        let lines = run.error_lines();
+        assert_eq!(lines.len(), 1001);
+        assert!(lines[1000].ends_with("2000 more of its faults are not listed"));
+    }
+    let report = run(["analyze", "--format", "json", file.path().to_str().unwrap()]).expect(3);
+    assert_eq!(report.json()["segments"][0]["errors"].as_array().unwrap().len(), 3000);
 }
 
 #[test]

@@ -538,3 +538,36 @@ fn positions_count_from_where_the_input_starts() {
     assert_eq!(reading.errors[0].position(), end + 16);
     assert_eq!(reading.tail, Tail { kind: TailKind::Garbage, position: end, bytes: 20 });
 }
+
+/// A batch that nobody wants any more is passed over, however it comes.
+#[test]
+fn abandoned_batches_are_passed_over() {
+    let long = batch(4, 3000);
+    let input = [long.clone(), batch(5, 100)].concat();
+    for chunking in [Chunking::Bytes, Chunking::Whole, Chunking::Random(7)] {
+        for buffer in [LEAST, 300, 10_000] {
+            let mut reader = BatchReader::new(vec![0; buffer], Cpu::detect());
+            let mut feeder = Feeder::new(&input, chunking);
+            let mut window = vec![0; 128 << 10];
+            let mut unpacker = Unpacker::new(Builtin::new(), &mut window);
+            let (mut started, mut ended) = (Vec::new(), Vec::new());
+            let tail = loop {
+                feeder.poll();
+                match unpacker.poll(&mut reader).unwrap() {
+                    Event::NeedInput => drop(feeder.feed(&mut reader)),
+                    Event::Batch(header) => {
+                        started.push(header.base_offset);
+                        if header.base_offset == 4 {
+                            unpacker.abandon();
+                        }
+                    }
+                    Event::BatchEnd(end) => ended.push(end.verdict.map(|()| end.records)),
+                    Event::End(tail) => break tail,
+                    Event::Record(_) | Event::Piece(_) => {}
+                }
+            };
+            assert_eq!((started, ended), (vec![4, 5], vec![Ok(1)]), "{chunking:?} {buffer}");
+            assert_eq!(tail.kind, TailKind::Clean);
+        }
+    }
+}

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logseg_core::{BatchHeader, Error, Limits, Magic, Tail};
 
-use super::{LimitArgs, Outcome, Stop};
+use super::{LimitArgs, Outcome, Stop, refuse_side_files};
 use crate::analysis::{AnalysisReport, Fault, Figures, SegmentReport, Trailing};
 use crate::codec_spec::{self, CodecSpec};
 use crate::dump::{codec_name, json::tail_name};
@@ -97,6 +97,7 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
     let specs =
         codec_spec::parse_list(&args.codecs).map_err(|error| Stop::Usage(error.to_string()))?;
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.logs).cloned().collect();
+    refuse_side_files(&paths)?;
     let found = source::find(&paths);
     let output = args.output.as_deref().filter(|output| output.as_os_str() != "-");
     if let Some(output) = output {
@@ -121,8 +122,11 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
         },
         None => Box::new(io::stdout()),
     };
-    let threads =
-        args.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let threads = args
+        .threads
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get)
+        .min(shares(&found.segments));
     let bar = progress(args.progress, &found.segments);
     let limits = args.limits.limits();
     let feed = Mutex::new(Feed {
@@ -148,12 +152,27 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
     });
     thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| work(&feed, &results, &specs, args, limits));
+            let thread = || work(&feed, &results, &specs, args, limits);
+            // With as many threads as the system gives.
+            if thread::Builder::new().spawn_scoped(scope, thread).is_err() {
+                break;
+            }
         }
         work(&feed, &results, &specs, args, limits);
     });
     bar.finish_and_clear();
     results.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+/// How many threads could have something to do.
+fn shares(segments: &[PathBuf]) -> usize {
+    const MOST: u64 = 1024;
+    let shares = segments.iter().map(|path| match path.metadata() {
+        Ok(file) if file.is_file() => file.len() / SHARE as u64 + 1,
+        // As long as a pipe goes on.
+        _ => MOST,
+    });
+    usize::try_from(shares.fold(0, u64::saturating_add).clamp(1, MOST)).unwrap_or(1)
 }
 
 /// A report inside an analysed directory would be a new file next to the broker's,
@@ -185,7 +204,9 @@ fn check_output(output: &Path, paths: &[PathBuf], segments: &[PathBuf]) -> Resul
         }
     }
     for path in segments {
-        if same_file(path, &target) {
+        // What standard input comes from is an input as well.
+        let file = if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path };
+        if same_file(file, &target) {
             return refuse(path);
         }
     }

@@ -56,7 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => {}
         Err(Stop::Usage(text)) => {
-            let _ = writeln!(io::stderr(), "std-host: {text}");
+            write_error(format_args!("{text}"));
             return ExitCode::from(2);
         }
         Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -64,6 +64,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             outcome.fail(format_args!("cannot write the output: {error}"));
         }
     }
+    outcome.end_of_lines();
     outcome.exit_code()
 }
 
@@ -82,19 +83,32 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// Error lines of a file that are written. A file that is full of damage, or none of
+/// Kafka's, is told as such by fewer; JSON has them all.
+const LINES: u64 = 1000;
+
 /// What has gone wrong so far, told on standard error as it happens.
 #[derive(Debug, Default)]
 struct Outcome {
     failed: bool,
     damaged: bool,
+    /// The file of the last lines, and how many faults it has so far.
+    path: String,
+    lines: u64,
+}
+
+/// Writes a line at once, so that it is not torn by those of others.
+fn write_error(what: fmt::Arguments<'_>) {
+    let line = format!("std-host: {what}\n");
+    // Nobody is left to be told if standard error is gone.
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 impl Outcome {
     /// Something could not be done.
     fn fail(&mut self, what: fmt::Arguments<'_>) {
         self.failed = true;
-        // Nobody is left to be told if standard error is gone.
-        let _ = writeln!(io::stderr(), "std-host: {what}");
+        write_error(what);
     }
 
     /// A file could not be opened or read.
@@ -105,7 +119,22 @@ impl Outcome {
     /// A file holds something wrong.
     fn damage(&mut self, path: &str, error: &dyn fmt::Display) {
         self.damaged = true;
-        let _ = writeln!(io::stderr(), "std-host: {path}: {error}");
+        if self.path != path {
+            self.end_of_lines();
+            path.clone_into(&mut self.path);
+        }
+        self.lines += 1;
+        if self.lines <= LINES {
+            write_error(format_args!("{path}: {error}"));
+        }
+    }
+
+    /// Tells how many lines of a file were left out.
+    fn end_of_lines(&mut self) {
+        let more = std::mem::take(&mut self.lines).saturating_sub(LINES);
+        if more > 0 {
+            write_error(format_args!("{}: {more} more of its faults are not listed", self.path));
+        }
     }
 
     /// 1 outranks 3.

@@ -352,10 +352,9 @@ impl<'a, W: Write> Check<'a, W> {
             (first, last) = offsets;
         }
         self.close_lost(Some(first))?;
-        if let Some((_, before)) = self.offsets
-            && first <= before
-        {
-            let detail = format!("offset: {first} follows {before}");
+        let before = self.offsets.map_or(first.saturating_sub(1), |(_, before)| before);
+        if first <= before || last < first {
+            let detail = format!("offset: {first} to {last} follows {before}");
             self.problem("malformed_record_offset_order", header.position, &detail)?;
         }
         self.batches += 1;

@@ -103,12 +103,13 @@ impl Printer for Text<'_> {
             && last.checked_add(1) != Some(record.offset)
         {
             // Kafka's tool says so at its very end; a gap is normal after compaction.
-            // Nobody is left to be told if standard error is gone.
-            let mut err = io::stderr();
+            let mut lines = String::new();
             if !std::mem::replace(&mut self.gaps, true) {
-                let _ = writeln!(err, "Non-consecutive offsets in {}", self.path.display());
+                lines = format!("Non-consecutive offsets in {}\n", self.path.display());
             }
-            let _ = writeln!(err, "  {last} is followed by {}", record.offset);
+            lines += &format!("  {last} is followed by {}\n", record.offset);
+            // Nobody is left to be told if standard error is gone.
+            let _ = io::stderr().write_all(lines.as_bytes());
         }
         let len = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len().cast_signed());
         write!(out, "| ")?;
