@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::{LimitArgs, Outcome, Stop, refuse_side_files};
 use crate::codecs::HostCodecs;
 use crate::dump::BatchReader;
-use crate::dump::json::{self, tail_name};
+use crate::dump::json::{self, Fault, tail_name};
 use crate::source::{self, Segment};
 
 /// Window of the decoders: history of any codec that producers use, many times over.
@@ -105,14 +105,6 @@ struct Summary<'a> {
     lost_bytes: u64,
     /// False if the file could not be read to its end.
     complete: bool,
-}
-
-#[derive(Serialize)]
-struct Problem {
-    r#type: &'static str,
-    kind: &'static str,
-    detail: String,
-    position: u64,
 }
 
 /// What is known of a file so far.
@@ -373,7 +365,7 @@ impl<'a, W: Write> Check<'a, W> {
         self.outcome.damage(self.path, &format_args!("byte {position}: {detail}"));
         if self.format == Format::Json {
             let detail = detail.to_string();
-            json::line(&mut *self.out, &Problem { r#type: "error", kind, detail, position })?;
+            json::fault_line(&mut *self.out, Fault { kind, detail, position })?;
         }
         Ok(())
     }

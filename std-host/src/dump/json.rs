@@ -62,11 +62,12 @@ struct Control {
     type_ids: Option<Vec<i16>>,
 }
 
+/// What is wrong, in a batch line or on a line of its own.
 #[derive(Serialize)]
-struct Fault {
-    kind: &'static str,
-    detail: String,
-    position: u64,
+pub(crate) struct Fault {
+    pub(crate) kind: &'static str,
+    pub(crate) detail: String,
+    pub(crate) position: u64,
 }
 
 #[derive(Serialize)]
@@ -74,6 +75,11 @@ struct FaultLine {
     r#type: &'static str,
     #[serde(flatten)]
     fault: Fault,
+}
+
+/// A line for a fault that has no batch line.
+pub(crate) fn fault_line(out: impl Write, fault: Fault) -> io::Result<()> {
+    line(out, &FaultLine { r#type: "error", fault })
 }
 
 #[derive(Serialize)]
@@ -202,7 +208,7 @@ impl Printer for Json<'_> {
     }
 
     fn error(&mut self, error: &Error, out: &mut dyn Write) -> io::Result<()> {
-        line(out, &FaultLine { r#type: "error", fault: fault(error) })
+        fault_line(out, fault(error))
     }
 
     fn end(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
