@@ -432,6 +432,33 @@ fn damaged_cases_give_the_same_verdict_through_any_window() {
     }
 }
 
+/// A batch, or a wrapper, whose records were damaged before they were compressed.
+pub(crate) fn damaged_inside(
+    random: &mut Random,
+    magic: u8,
+    packing: &Packing,
+    largest: usize,
+) -> Vec<u8> {
+    let records = records(random, magic == 2, largest);
+    let texts = fields(&records);
+    let last = records.last().map_or(0, |record| record.offset);
+    if magic == 2 {
+        let builder = BatchBuilder::new(records).base_offset(1).packing(packing.clone());
+        let mut plain = builder.plain_records();
+        let starts = lengths(&plain, &texts);
+        damage(random, &mut plain, 0, &starts);
+        builder.plain(plain).build()
+    } else {
+        let mut set = message_set(magic, &records);
+        let starts = lengths(&set, &texts);
+        damage(random, &mut set, 0, &starts);
+        if random.below(2) == 0 {
+            fix_crcs(&mut set);
+        }
+        MessageBuilder::wrapper(magic, last, 7, &set, packing).build()
+    }
+}
+
 proptest! {
     #![proptest_config(config(256))]
 
@@ -443,24 +470,7 @@ proptest! {
         largest in prop_oneof![Just(100usize), Just(3000), Just(90_000)],
     ) {
         let mut random = Random(seed);
-        let records = records(&mut random, magic == 2, largest);
-        let texts = fields(&records);
-        let last = records.last().map_or(0, |record| record.offset);
-        let bytes = if magic == 2 {
-            let builder = BatchBuilder::new(records).base_offset(1).packing(packing.clone());
-            let mut plain = builder.plain_records();
-            let starts = lengths(&plain, &texts);
-            damage(&mut random, &mut plain, 0, &starts);
-            builder.plain(plain).build()
-        } else {
-            let mut set = message_set(magic, &records);
-            let starts = lengths(&set, &texts);
-            damage(&mut random, &mut set, 0, &starts);
-            if random.below(2) == 0 {
-                fix_crcs(&mut set);
-            }
-            MessageBuilder::wrapper(magic, last, 7, &set, &packing).build()
-        };
+        let bytes = damaged_inside(&mut random, magic, &packing, largest);
         check_damaged(&bytes, "a batch", packing.codec(), &mut random);
     }
 

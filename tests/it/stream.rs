@@ -4,7 +4,7 @@
 use logseg_core::codec::zstd;
 use logseg_core::error::{ErrorKind, RecordFault};
 use logseg_core::{BatchReader, Builtin, Codec, Cpu, CrcPolicy, Limits, Unpacker};
-use logseg_tests::build::{Rec, entries, fix_crc, fix_crcs, message_set, put_varint};
+use logseg_tests::build::{Rec, entries, fix_crc, fix_crcs, put_varint};
 use logseg_tests::chunks::{Chunking, Random};
 use logseg_tests::corpus::{cases, files};
 use logseg_tests::pack::Packing;
@@ -12,7 +12,7 @@ use logseg_tests::read::{Reading, assert_same, read_with, stream_with};
 use logseg_tests::{BatchBuilder, MessageBuilder};
 use proptest::prelude::*;
 
-use crate::law::{HUGE, config, damage, fields, lengths, magic_and_packing, make, records, times};
+use crate::law::{HUGE, config, damage, damaged_inside, magic_and_packing, make, records, times};
 
 /// A v2 header, 1 KiB, 64 KiB, and more than any file of the corpus has.
 const BUFFERS: [usize; 4] = [BatchReader::<Vec<u8>>::LEAST, 1 << 10, 64 << 10, 4 << 20];
@@ -350,24 +350,7 @@ proptest! {
         largest in prop_oneof![Just(100usize), Just(3000), Just(90_000)],
     ) {
         let mut random = Random(seed);
-        let records = records(&mut random, magic == 2, largest);
-        let texts = fields(&records);
-        let last = records.last().map_or(0, |record| record.offset);
-        let bytes = if magic == 2 {
-            let builder = BatchBuilder::new(records).base_offset(1).packing(packing.clone());
-            let mut plain = builder.plain_records();
-            let starts = lengths(&plain, &texts);
-            damage(&mut random, &mut plain, 0, &starts);
-            builder.plain(plain).build()
-        } else {
-            let mut set = message_set(magic, &records);
-            let starts = lengths(&set, &texts);
-            damage(&mut random, &mut set, 0, &starts);
-            if random.below(2) == 0 {
-                fix_crcs(&mut set);
-            }
-            MessageBuilder::wrapper(magic, last, 7, &set, &packing).build()
-        };
+        let bytes = damaged_inside(&mut random, magic, &packing, largest);
         check_all(&mut Bench::new(), &bytes, &mut random, "a batch");
     }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use logseg_core::{Tail, TailKind};
 
-use super::{LimitArgs, Outcome, Stop, refuse_side_files};
+use super::{LimitArgs, Outcome, Stop, find_segments};
 use crate::dump::{BatchReader, Listed, json, text};
-use crate::source::{self, Item, Segment};
+use crate::source::{Item, Segment};
 
 /// Shows the batches of segments, and their records
 ///
@@ -51,17 +51,10 @@ enum Format {
 
 pub(super) fn run(args: &DumpArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
-    refuse_side_files(&paths)?;
-    let found = source::find(&paths);
-    for (path, error) in &found.failures {
-        outcome.fail_file(path, error);
-    }
-    if found.segments.is_empty() && found.failures.is_empty() {
-        outcome.fail(format_args!("no *.log file below the given paths"));
-    }
+    let segments = find_segments(&paths, outcome)?;
     let mut reader = BatchReader::new(args.limits.limits());
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    for path in &found.segments {
+    for path in &segments {
         dump_file(args, path, &mut reader, &mut out, outcome)?;
     }
     out.flush()?;

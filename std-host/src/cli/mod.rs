@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::source;
+
 /// Reads, measures and checks Apache Kafka log segments. Inputs are never changed.
 #[derive(Debug, Parser)]
 #[command(name = "std-host", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -148,7 +150,7 @@ impl Outcome {
 }
 
 /// Refuses files beside a segment that are not built yet.
-fn refuse_side_files<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Stop> {
+fn refuse_side_files(paths: &[PathBuf]) -> Result<(), Stop> {
     for path in paths {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -162,6 +164,20 @@ fn refuse_side_files<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result
         }
     }
     Ok(())
+}
+
+/// The segments that paths stand for; what cannot be looked at, and that there are none,
+/// is told.
+fn find_segments(paths: &[PathBuf], outcome: &mut Outcome) -> Result<Vec<PathBuf>, Stop> {
+    refuse_side_files(paths)?;
+    let found = source::find(paths);
+    for (path, error) in &found.failures {
+        outcome.fail_file(path, error);
+    }
+    if found.segments.is_empty() && found.failures.is_empty() {
+        outcome.fail(format_args!("no *.log file below the given paths"));
+    }
+    Ok(found.segments)
 }
 
 /// Largest batch that is taken into memory, and most bytes one may decompress to.

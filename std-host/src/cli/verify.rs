@@ -13,11 +13,11 @@ use logseg_core::{
 };
 use serde::Serialize;
 
-use super::{LimitArgs, Outcome, Stop, refuse_side_files};
+use super::{LimitArgs, Outcome, Stop, find_segments};
 use crate::codecs::HostCodecs;
 use crate::dump::BatchReader;
 use crate::dump::json::{self, Fault, tail_name};
-use crate::source::{self, Segment};
+use crate::source::Segment;
 
 /// Window of the decoders: history of any codec that producers use, many times over.
 const WINDOW: usize = 4 << 20;
@@ -48,19 +48,12 @@ enum Format {
 }
 
 pub(super) fn run(args: &VerifyArgs, outcome: &mut Outcome) -> Result<(), Stop> {
-    refuse_side_files(&args.paths)?;
-    let found = source::find(&args.paths);
-    for (path, error) in &found.failures {
-        outcome.fail_file(path, error);
-    }
-    if found.segments.is_empty() && found.failures.is_empty() {
-        outcome.fail(format_args!("no *.log file below the given paths"));
-    }
+    let segments = find_segments(&args.paths, outcome)?;
     let limits = args.limits.limits();
     let mut codecs = HostCodecs::default();
     let mut window = vec![0; WINDOW];
     let mut out = BufWriter::new(io::stdout().lock());
-    for path in &found.segments {
+    for path in &segments {
         let name = path.display().to_string();
         let mut segment = match Segment::open(path, limits.batch, None) {
             Ok(segment) => segment,
