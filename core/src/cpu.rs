@@ -2,42 +2,140 @@
 //!
 //! Backends in [`crate::arch`] take a [`Cpu`] instead of detecting anything
 //! themselves: no global state, and every backend can be chosen in a test.
+//!
+//! On x86-64 the processor tells what it has (CPUID), and which registers the operating
+//! system saves (XCR0); no call of that system is needed. On aarch64 a program may not
+//! ask by itself: there it is what the target is compiled for, or what a host that did
+//! ask says to `Cpu::assume_crc`.
 
-/// Which instruction sets the code may use; a `Copy` token without state.
+/// A set of instructions that some backend makes use of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Feature {
+    /// x86-64: the `crc32` instruction.
+    Sse42,
+    /// x86-64: BMI1 and BMI2 with a `pext` that is not microcode.
+    Bmi2,
+    /// x86-64: carry-less multiplication of 128-bit registers.
+    Pclmulqdq,
+    /// x86-64: carry-less multiplication of 256-bit registers, with AVX2.
+    Vpclmulqdq,
+    /// x86-64: carry-less multiplication of 512-bit registers, with AVX-512 F, BW and VL.
+    Avx512,
+    /// aarch64: the `crc32c` instructions.
+    Crc,
+    /// aarch64: NEON, which its usual targets always have.
+    Neon,
+}
+
+impl Feature {
+    /// All of them, the widest of each processor last.
+    pub const ALL: [Self; 7] = [
+        Self::Sse42,
+        Self::Bmi2,
+        Self::Pclmulqdq,
+        Self::Vpclmulqdq,
+        Self::Avx512,
+        Self::Crc,
+        Self::Neon,
+    ];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Which instructions the code may use; a `Copy` token without state.
 ///
-/// Only [`Cpu::detect`] hands out a token with more than the target's baseline,
-/// so holding one with a feature set proves that the processor has it.
+/// Only [`Cpu::detect`] and, unsafe, `Cpu::assume_crc` give a token with more than
+/// [`Cpu::scalar`] has, so holding one with a feature proves that the processor has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Cpu {
-    sse42: bool,
+    features: u8,
 }
 
 impl Cpu {
     /// Portable code only, whatever the processor has.
     #[must_use]
     pub const fn scalar() -> Self {
-        Self { sse42: false }
+        Self { features: 0 }
     }
 
-    /// Everything this processor has. On x86-64 it asks CPUID, which needs no
-    /// operating system; elsewhere it is the same as [`Cpu::scalar`].
+    /// Everything this processor has. On x86-64 it asks CPUID, which takes some
+    /// hundred nanoseconds, or microseconds in a virtual machine: ask once, keep the
+    /// token. On aarch64 it is what the target is compiled for. Elsewhere it is
+    /// [`Cpu::scalar`].
     #[must_use]
     pub fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            // Leaf 1, ECX bit 20. SSE registers are part of the x86-64 ABI, so
-            // no XCR0 check is due.
-            let leaf1 = core::arch::x86_64::__cpuid(1);
-            Self { sse42: leaf1.ecx & (1 << 20) != 0 }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        Self::scalar()
+        crate::arch::detect()
     }
 
-    /// Whether the `crc32` instruction of SSE4.2 may be used.
+    /// Whether instructions may be used.
     #[must_use]
-    pub const fn has_sse42(self) -> bool {
-        self.sse42
+    pub const fn has(self, feature: Feature) -> bool {
+        self.features & feature.bit() != 0
+    }
+
+    /// The same without some instructions: to choose a backend, in tests and benches.
+    #[must_use]
+    pub const fn without(self, feature: Feature) -> Self {
+        Self { features: self.features & !feature.bit() }
+    }
+
+    /// This token, and it again and again without the widest feature it has left, down
+    /// to [`Cpu::scalar`]: so every backend that the processor can run gets its turn.
+    pub fn tiers(self) -> impl Iterator<Item = Self> {
+        core::iter::successors(Some(self), |cpu| {
+            let widest = Feature::ALL.into_iter().rfind(|&feature| cpu.has(feature))?;
+            Some(cpu.without(widest))
+        })
+    }
+
+    /// For `arch`, which alone may claim that the processor has something.
+    pub(crate) const fn with(self, feature: Feature, has: bool) -> Self {
+        if has { Self { features: self.features | feature.bit() } } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_go_down_to_scalar_one_feature_at_a_time() {
+        let all =
+            Feature::ALL.into_iter().fold(Cpu::scalar(), |cpu, feature| cpu.with(feature, true));
+        assert_eq!(all.tiers().count(), 1 + Feature::ALL.len());
+        assert_eq!(all.tiers().last(), Some(Cpu::scalar()));
+        assert!(!all.without(Feature::Sse42).has(Feature::Sse42));
+        assert!(all.without(Feature::Sse42).has(Feature::Bmi2));
+        assert_eq!(Cpu::scalar().tiers().count(), 1);
+        assert_eq!(Cpu::scalar().with(Feature::Crc, false), Cpu::scalar());
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn detects_what_the_standard_library_detects() {
+        extern crate std;
+        let cpu = Cpu::detect();
+        assert_eq!(cpu.has(Feature::Sse42), std::is_x86_feature_detected!("sse4.2"));
+        assert_eq!(cpu.has(Feature::Pclmulqdq), std::is_x86_feature_detected!("pclmulqdq"));
+        assert_eq!(
+            cpu.has(Feature::Vpclmulqdq),
+            std::is_x86_feature_detected!("vpclmulqdq") && std::is_x86_feature_detected!("avx2")
+        );
+        assert_eq!(
+            cpu.has(Feature::Avx512),
+            std::is_x86_feature_detected!("vpclmulqdq")
+                && ["f", "bw", "vl"].iter().all(|&part| match part {
+                    "f" => std::is_x86_feature_detected!("avx512f"),
+                    "bw" => std::is_x86_feature_detected!("avx512bw"),
+                    _ => std::is_x86_feature_detected!("avx512vl"),
+                })
+        );
+        // Slow ones of AMD are left out on purpose.
+        assert!(!cpu.has(Feature::Bmi2) || std::is_x86_feature_detected!("bmi2"));
     }
 }
