@@ -8,6 +8,8 @@
 //! are accepted, bits beyond the type's width in the last byte are dropped, and
 //! only a continuation bit in the last possible byte is an error.
 
+use crate::arch::{Fields, PrefixDecoder, Scalar};
+
 /// Why a number could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -21,11 +23,7 @@ pub enum VarintError {
 /// Reads an unsigned varint of at most 5 bytes; gives it and its length.
 #[inline]
 pub fn decode_unsigned(bytes: &[u8]) -> Result<(u32, usize), VarintError> {
-    // One byte is by far the most frequent case in record prefixes.
-    match bytes.first() {
-        Some(&byte) if byte < 0x80 => Ok((u32::from(byte), 1)),
-        _ => decode_unsigned_long::<5>(bytes).map(|(n, len)| (low32(n), len)),
-    }
+    decode::<5>(bytes).map(|(n, len)| (low32(n), len))
 }
 
 /// Reads a zig-zag varint of at most 5 bytes; gives it and its length.
@@ -38,14 +36,25 @@ pub fn decode_varint(bytes: &[u8]) -> Result<(i32, usize), VarintError> {
 /// Reads a zig-zag varint of at most 10 bytes; gives it and its length.
 #[inline]
 pub fn decode_varlong(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
-    let (n, len) = match bytes.first() {
-        Some(&byte) if byte < 0x80 => (u64::from(byte), 1),
-        _ => decode_unsigned_long::<10>(bytes)?,
-    };
+    let (n, len) = decode::<10>(bytes)?;
     Ok(((n >> 1).cast_signed() ^ -(n & 1).cast_signed(), len))
 }
 
-fn decode_unsigned_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
+/// Three bytes are unrolled: lengths below 1 MiB, timestamp deltas of 17 minutes.
+#[inline(always)]
+fn decode<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
+    let low = |byte: u8| u64::from(byte & 0x7f);
+    match *bytes {
+        [a, ..] if a < 0x80 => Ok((a.into(), 1)),
+        [a, b, ..] if b < 0x80 => Ok((low(a) | u64::from(b) << 7, 2)),
+        [a, b, c, ..] if c < 0x80 => Ok((low(a) | low(b) << 7 | u64::from(c) << 14, 3)),
+        _ => decode_long::<MOST>(bytes),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn decode_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut value = 0u64;
     let mut shift = 0u32;
     for (at, &byte) in bytes.iter().take(MOST).enumerate() {
@@ -57,6 +66,123 @@ fn decode_unsigned_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize),
         shift += 7;
     }
     Err(if bytes.len() < MOST { VarintError::Incomplete } else { VarintError::TooLong })
+}
+
+/// The five fields that a v2 record starts with, which are adjacent: its length,
+/// attributes, timestamp delta, offset delta and the length of its key.
+///
+/// ```text
+///  varint  i8  varlong  varint  varint │ key …
+///  ◀──────────── len, 5 to 26 ────────▶
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Prefix {
+    /// Bytes that the record has behind the length field.
+    pub length: i32,
+    /// Not used yet by anyone; 0.
+    pub attributes: u8,
+    /// Against the batch's base timestamp.
+    pub timestamp_delta: i64,
+    /// Against the batch's base offset.
+    pub offset_delta: i32,
+    /// Bytes of the key, `None` for null: any negative number.
+    pub key_length: Option<u32>,
+    /// Bytes that the length field takes.
+    pub length_len: usize,
+    /// Bytes that all five take.
+    pub len: usize,
+}
+
+impl Prefix {
+    /// Most bytes that a prefix takes.
+    pub const MOST: usize = 26;
+
+    /// Reads the fields, the quick way if possible.
+    ///
+    /// Errors: those of [`Prefix::careful`].
+    #[inline(always)]
+    pub fn decode(bytes: &[u8]) -> Result<Self, VarintError> {
+        match Self::quick(Scalar, bytes) {
+            Some(prefix) => Ok(prefix),
+            None => Self::careful(bytes),
+        }
+    }
+
+    /// Reads a prefix of up to three bytes of length, and up to eight bytes behind the
+    /// attributes; `None` for others, for negative lengths, and where fewer than twelve
+    /// bytes are there.
+    #[inline(always)]
+    pub fn quick(decoder: impl PrefixDecoder, bytes: &[u8]) -> Option<Self> {
+        let window = bytes.first_chunk::<12>()?;
+        let [a, b, c, ..] = *window;
+        if a & 1 != 0 {
+            return None; // negative
+        }
+        // Halved by zig-zag. The branches let the processor go on to the next record before
+        // it has seen how long this one is; continuation bits are taken off the sum, since
+        // masking each byte would make the chain from record to record longer.
+        let [a, b, c] = [u32::from(a), u32::from(b), u32::from(c)];
+        let (length, length_len) = if a < 0x80 {
+            (a >> 1, 1)
+        } else if b < 0x80 {
+            ((a >> 1) + (b << 6) - 0x40, 2)
+        } else if c < 0x80 {
+            ((a >> 1) + (b << 6) + (c << 13) - 0x2040, 3)
+        } else {
+            return None;
+        };
+        let length = length.cast_signed();
+        let attributes = *window.get(length_len)?;
+        let word = u64::from_le_bytes(*window.get(length_len + 1..)?.first_chunk()?);
+        let Fields { timestamp_delta, offset_delta, key_length, len } = decoder.fields(word)?;
+        let len = length_len + 1 + len;
+        Some(Self {
+            length,
+            attributes,
+            timestamp_delta,
+            offset_delta,
+            key_length,
+            length_len,
+            len,
+        })
+    }
+
+    /// Reads the fields one by one.
+    ///
+    /// Errors: the bytes end before the prefix does, or a field is too long.
+    #[inline(never)]
+    pub fn careful(bytes: &[u8]) -> Result<Self, VarintError> {
+        let rest = |at: usize| bytes.get(at..).ok_or(VarintError::Incomplete);
+        let (length, length_len) = decode_varint(bytes)?;
+        let attributes = *bytes.get(length_len).ok_or(VarintError::Incomplete)?;
+        let at = length_len + 1;
+        let (timestamp_delta, n) = decode_varlong(rest(at)?)?;
+        let at = at + n;
+        let (offset_delta, n) = decode_varint(rest(at)?)?;
+        let at = at + n;
+        let (key_length, n) = decode_varint(rest(at)?)?;
+        let key_length = u32::try_from(key_length).ok();
+        let len = at + n;
+        Ok(Self { length, attributes, timestamp_delta, offset_delta, key_length, length_len, len })
+    }
+}
+
+/// A zig-zag varint of at most 5 bytes, not decoded from zig-zag, and what is behind it.
+#[inline(always)]
+pub(crate) fn take_zigzag(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let low = |byte: u8| u32::from(byte & 0x7f);
+    match bytes {
+        [a, rest @ ..] if *a < 0x80 => Some(((*a).into(), rest)),
+        [a, b, rest @ ..] if *b < 0x80 => Some((low(*a) | u32::from(*b) << 7, rest)),
+        [a, b, c, rest @ ..] if *c < 0x80 => {
+            Some((low(*a) | low(*b) << 7 | u32::from(*c) << 14, rest))
+        }
+        _ => {
+            let (n, len) = decode_long::<5>(bytes).ok()?;
+            Some((low32(n), bytes.get(len..)?))
+        }
+    }
 }
 
 #[allow(clippy::cast_possible_truncation)] // Kafka drops the high bits of byte 5 as well
@@ -81,6 +207,8 @@ pub const fn varlong_len(value: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::{PrefixLoop, with_prefix_decoder};
+    use crate::cpu::Cpu;
 
     #[test]
     fn vectors_of_kafkas_byte_utils() {
@@ -122,5 +250,80 @@ mod tests {
         assert_eq!(decode_varlong(&[0x80; 9]), Err(VarintError::Incomplete));
         let high = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7e];
         assert_eq!(decode_varlong(&high), Ok((0, 10)), "bits beyond 64 are dropped");
+    }
+
+    /// Every prefix of a set of bytes, by one decoder.
+    struct All<'a>(&'a [u8]);
+
+    impl PrefixLoop for All<'_> {
+        type Output = ();
+
+        fn run(self, decoder: impl PrefixDecoder) {
+            for at in 0..self.0.len() {
+                let bytes = &self.0[at..];
+                let careful = Prefix::careful(bytes);
+                if let Some(quick) = Prefix::quick(decoder, bytes) {
+                    assert_eq!(Ok(quick), careful, "{:02x?}", &bytes[..12]);
+                } else if let Ok(careful) = careful
+                    && careful.length >= 0
+                    && bytes.len() >= 12
+                {
+                    let fields = careful.len - careful.length_len - 1;
+                    let long = careful.length_len > 3 || fields > 4;
+                    assert!(long, "{:02x?}", &bytes[..12]);
+                }
+                assert_eq!(Prefix::decode(bytes), careful);
+            }
+        }
+    }
+
+    #[test]
+    fn every_prefix_decoder_agrees_with_the_careful_one() {
+        // Every pattern of continuation bits, among digits of all kinds.
+        let mut state = 1u32;
+        let mut bytes = [0u8; 4096];
+        for round in 0..200u32 {
+            for byte in &mut bytes {
+                state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
+                let [.., noise, b] = state.to_be_bytes();
+                // From mostly short to mostly long.
+                let goes_on = u32::from(noise) < round;
+                *byte = if goes_on { b | 0x80 } else { b & 0x7f };
+            }
+            for cpu in Cpu::detect().tiers() {
+                with_prefix_decoder(cpu, All(&bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn prefixes_of_all_widths() {
+        let wide = |byte: u8, len: usize| {
+            let mut field = [byte | 0x80; 10];
+            field[len - 1] = byte & 0x7f;
+            (field, len)
+        };
+        for widths in 0..5 * 10 * 5 * 5 {
+            let (length, widths) = (1 + widths % 5, widths / 5);
+            let (timestamp, widths) = (1 + widths % 10, widths / 10);
+            let (offset, key) = (1 + widths % 5, 1 + widths / 5);
+            let (mut bytes, mut at) = ([0xff; 40], 0);
+            let attributes = ([0x80; 10], 1);
+            for (field, len) in
+                [wide(2, length), attributes, wide(3, timestamp), wide(5, offset), wide(8, key)]
+            {
+                bytes[at..at + len].copy_from_slice(&field[..len]);
+                at += len;
+            }
+            for cpu in Cpu::detect().tiers() {
+                with_prefix_decoder(cpu, All(&bytes));
+            }
+            let prefix = Prefix::decode(&bytes).unwrap();
+            assert_eq!((prefix.length_len, prefix.len), (length, at));
+            assert_eq!(prefix.attributes, 0x80);
+            for cut in 0..at {
+                assert_eq!(Prefix::decode(&bytes[..cut]), Err(VarintError::Incomplete));
+            }
+        }
     }
 }

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
 use logseg_core::codec::zstd;
-use logseg_core::{BatchReader, Builtin, Cpu, CrcPolicy, Limits, Unpacker};
+use logseg_core::{Batch, BatchReader, Batches, Builtin, Cpu, CrcPolicy, Limits, Unpacker};
 use logseg_tests::Chunking;
 use logseg_tests::build::fix_crcs;
-use logseg_tests::read::{Reading, assert_same, read_with, stream_with};
+use logseg_tests::read::{Reading, assert_same, read_with, stream_with, walk};
 
 const HUGE: usize = 9 << 20;
 const LIMIT: u64 = 8 << 20;
@@ -61,4 +61,8 @@ fuzz_target!(|data: &[u8]| {
     let whole = read(&segment, crc, None);
     let stream = read(&segment, crc, Some((chunking, buffer, window)));
     assert_same(&whole, &stream, "stream and slice");
+    // The slice API with every backend; it asserts that they agree.
+    for batch in Batches::new(&segment, Cpu::scalar()).map_while(Result::ok) {
+        let _ = walk(&batch, Batch::records_unchecked);
+    }
 });

@@ -127,14 +127,14 @@ impl Measurer {
             }
             (None, Magic::V0 | Magic::V1) => self.plain.set(batch.bytes()),
         }
-        let mut records = 0;
-        for record in match codec {
+        let records = match codec {
             Codec::None => batch.records_unchecked()?,
             _ => batch.records_in(self.plain.bytes())?,
-        } {
-            record?;
-            records += 1;
-        }
+        };
+        // An error is the last item.
+        let (records, verdict) =
+            records.fold((0, Ok(())), |(found, _), record| (found + 1, record.map(drop)));
+        verdict?;
         let plain = self.plain.bytes().len() as u64;
         Ok(match header.magic {
             Magic::V2 => {

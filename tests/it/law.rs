@@ -3,12 +3,12 @@
 
 use logseg_core::codec::CodecErrorKind;
 use logseg_core::codec::zstd;
-use logseg_core::{Batch, Batches, Builtin, Codec, Codecs, Cpu, Error, Limits, Magic, Records};
+use logseg_core::{Batch, Batches, Builtin, Codec, Codecs, Cpu, Error, Limits, Magic};
 use logseg_tests::build::{Rec, entries, fix_crc, fix_crcs, message_set};
 use logseg_tests::chunks::{Chunking, Random};
 use logseg_tests::corpus::{cases, segments};
 use logseg_tests::pack::{Packing, snappy_block, unpack};
-use logseg_tests::read::{Reading, decode, owned};
+use logseg_tests::read::{Reading, decode, walk};
 use logseg_tests::{BatchBuilder, MessageBuilder, read};
 use proptest::prelude::*;
 
@@ -324,17 +324,14 @@ fn same_verdicts(small: &Reading, large: &Reading, what: &str) {
 }
 
 /// Records of a batch by the slice API, `None` if a library cannot decompress them.
-fn walk(batch: &Batch<'_>) -> Result<Option<Vec<Rec>>, Error> {
-    let collect = |records: Records<'_>| {
-        records.map(|record| record.map(|record| owned(&record))).collect::<Result<_, _>>()
-    };
+fn walked(batch: &Batch<'_>) -> Result<Option<Vec<Rec>>, Error> {
     batch.check_crc()?;
     let codec = batch.header().codec()?;
     if codec == Codec::None {
-        return collect(batch.records()?).map(Some);
+        return walk(batch, Batch::records).map(Some);
     }
     match unpack(codec, batch.header().magic.number(), batch.payload()?) {
-        Ok(plain) => collect(batch.records_in(&plain)?).map(Some),
+        Ok(plain) => walk(batch, |batch| batch.records_in(&plain)).map(Some),
         Err(_) => Ok(None),
     }
 }
@@ -346,7 +343,7 @@ fn same_as_slice(segment: &[u8], large: &Reading, what: &str) {
     for batch in Batches::new(segment, Cpu::scalar()) {
         let Ok(batch) = batch else { break };
         let read = batches.next().expect("as many batches");
-        let got = walk(&batch);
+        let got = walked(&batch);
         let plain = batch.header().codec() == Ok(Codec::None);
         // A fault of the stream outranks those of the records. Other libraries may
         // take for good what core does not, such as an empty block.

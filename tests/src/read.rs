@@ -4,8 +4,8 @@ use logseg_core::batch::BatchHeader;
 use logseg_core::codec::{CodecError, CodecErrorKind, zstd};
 use logseg_core::error::ErrorKind;
 use logseg_core::{
-    BatchEnd, BatchReader, Batches, Builtin, Codec, Codecs, Cpu, Decompress, Error, Event, Limits,
-    Offset, Pause, Piece, Record, Tail, Unpacker, Window,
+    Batch, BatchEnd, BatchReader, Batches, Builtin, Codec, Codecs, Cpu, Decompress, Error, Event,
+    Limits, Offset, Pause, Piece, Record, Records, Tail, Unpacker, Window,
 };
 
 use crate::build::Rec;
@@ -250,6 +250,33 @@ impl Collector {
     fn finish(self, tail: Tail) -> Reading {
         Reading { batches: self.batches, errors: self.errors, tail }
     }
+}
+
+/// The records of a batch by the slice API, with every backend that the machine has, and
+/// both by stepping and by folding: all must agree.
+///
+/// # Panics
+///
+/// If they do not.
+pub fn walk<'a, 'p>(
+    batch: &Batch<'a>,
+    records: impl Fn(&Batch<'a>) -> Result<Records<'p>, Error>,
+) -> Result<Vec<Rec>, Error> {
+    let mut answer = None;
+    for cpu in Cpu::detect().tiers() {
+        let records = records(&Batch::new(*batch.header(), batch.bytes(), cpu))?;
+        let (mut stepped, mut left) = (Vec::new(), records.clone());
+        while let Some(record) = left.next() {
+            stepped.push(record.map(|record| owned(&record)));
+        }
+        let folded = records.fold(Vec::new(), |mut all, record| {
+            all.push(record.map(|record| owned(&record)));
+            all
+        });
+        assert_eq!(stepped, folded, "{cpu:?}");
+        assert_eq!(answer.get_or_insert_with(|| folded.clone()), &folded, "{cpu:?}");
+    }
+    answer.unwrap_or_default().into_iter().collect()
 }
 
 /// Reads a segment to its end, and checks what must hold whatever is in it: the order

@@ -1,4 +1,7 @@
-//! Portable backend: CRC-32C by slicing-by-8 tables (8 KiB of read-only data).
+//! Portable backends: CRC-32C by slicing-by-8 tables (8 KiB of read-only data), and the
+//! fields of a record prefix one after the other.
+
+use super::{Fields, PrefixDecoder};
 
 /// Castagnoli polynomial, reflected.
 const POLY: u32 = 0x82f6_3b78;
@@ -59,4 +62,45 @@ pub(crate) fn crc32c(mut state: u32, bytes: &[u8]) -> u32 {
         state = look(t0, low ^ byte) ^ (state >> 8);
     }
     state
+}
+
+/// One field after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Scalar;
+
+impl PrefixDecoder for Scalar {
+    #[inline(always)]
+    fn fields(self, word: u64) -> Option<Fields> {
+        let (timestamp, a, word) = short(word)?;
+        let (offset, b, word) = short(word)?;
+        let (key, c, _) = short(word)?;
+        let len = a + b + c;
+        (len <= 8).then_some(Fields {
+            timestamp_delta: unzigzag(timestamp).into(),
+            offset_delta: unzigzag(offset),
+            key_length: (key & 1 == 0).then_some(key >> 1),
+            len,
+        })
+    }
+}
+
+/// A varint of up to three bytes, their number, and what is above it.
+#[allow(clippy::cast_possible_truncation)] // of eight bytes, the lower four
+#[inline(always)]
+const fn short(word: u64) -> Option<(u32, usize, u64)> {
+    let n = word as u32;
+    if n & 0x80 == 0 {
+        Some((n & 0x7f, 1, word >> 8))
+    } else if n & 0x8000 == 0 {
+        Some((n & 0x7f | n >> 1 & 0x3f80, 2, word >> 16))
+    } else if n & 0x80_0000 == 0 {
+        Some((n & 0x7f | n >> 1 & 0x3f80 | n >> 2 & 0x1f_c000, 3, word >> 24))
+    } else {
+        None
+    }
+}
+
+#[inline(always)]
+const fn unzigzag(n: u32) -> i32 {
+    (n >> 1).cast_signed() ^ -(n & 1).cast_signed()
 }

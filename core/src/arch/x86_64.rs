@@ -1,8 +1,10 @@
 //! x86-64 backends.
-#![allow(clippy::cast_possible_truncation)] // the crc32 instruction yields 32 bits in a 64-bit register
+#![allow(clippy::cast_possible_truncation)] // 32 bits, or 16, come in wider registers
 
-use core::arch::x86_64::{__cpuid, __cpuid_count, _mm_crc32_u8, _mm_crc32_u64, _xgetbv};
+use core::arch::x86_64::{__cpuid, __cpuid_count, _mm_crc32_u8, _mm_crc32_u64, _pext_u64, _xgetbv};
 
+use super::masks::MASKS;
+use super::{Fields, PrefixDecoder, PrefixLoop};
 use crate::cpu::{Cpu, Feature};
 
 /// Asks CPUID, and XCR0 for the registers that the operating system must save.
@@ -66,4 +68,54 @@ pub(crate) fn crc32c_sse42(state: u32, bytes: &[u8]) -> u32 {
         state = _mm_crc32_u8(state, byte);
     }
     state
+}
+
+/// Decodes the three varints of a record prefix by `pext`. Having one proves that the
+/// processor has BMI2.
+#[derive(Clone, Copy)]
+pub(crate) struct Bmi2(());
+
+impl Bmi2 {
+    pub(crate) const fn new(cpu: Cpu) -> Option<Self> {
+        if cpu.has(Feature::Bmi2) { Some(Self(())) } else { None }
+    }
+
+    /// Runs a loop compiled for these instructions.
+    #[inline]
+    pub(crate) fn run<L: PrefixLoop>(self, body: L) -> L::Output {
+        // SAFETY: the processor has BMI2, or there were no `self`.
+        unsafe { run_bmi2(self, body) }
+    }
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+fn run_bmi2<L: PrefixLoop>(decoder: Bmi2, body: L) -> L::Output {
+    body.run(decoder)
+}
+
+impl PrefixDecoder for Bmi2 {
+    #[inline(always)]
+    fn fields(self, word: u64) -> Option<Fields> {
+        // SAFETY: the processor has BMI2, or there were no `self`.
+        unsafe { fields_bmi2(word) }
+    }
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+#[inline]
+fn fields_bmi2(word: u64) -> Option<Fields> {
+    let pattern = _pext_u64(word, 0x8080_8080_8080_8080) as u8;
+    let masks = MASKS.of(pattern);
+    if masks.len == 0 {
+        return None;
+    }
+    let timestamp = _pext_u64(word, masks.timestamp);
+    let offset = _pext_u64(word, masks.offset) as u32;
+    let key = _pext_u64(word, masks.key) as u32;
+    Some(Fields {
+        timestamp_delta: (timestamp >> 1).cast_signed() ^ -(timestamp & 1).cast_signed(),
+        offset_delta: (offset >> 1).cast_signed() ^ -(offset & 1).cast_signed(),
+        key_length: (key & 1 == 0).then_some(key >> 1),
+        len: masks.len.into(),
+    })
 }

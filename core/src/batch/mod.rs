@@ -90,9 +90,9 @@ impl<'a> Batch<'a> {
         match self.header.magic {
             Magic::V2 => {
                 let plain = self.bytes.get(self.header.header_len()..).unwrap_or_default();
-                Records::of_batch(self.header, plain, self.payload_position(), false)
+                Records::of_batch(self.header, plain, self.payload_position(), false, self.cpu)
             }
-            Magic::V0 | Magic::V1 => Ok(Records::of_message(self.header, self.bytes)),
+            Magic::V0 | Magic::V1 => Ok(Records::of_message(self.header, self.bytes, self.cpu)),
         }
     }
 
@@ -103,8 +103,8 @@ impl<'a> Batch<'a> {
     pub fn records_in<'p>(&self, plain: &'p [u8]) -> Result<Records<'p>, Error> {
         let position = self.payload_position();
         match self.header.magic {
-            Magic::V2 => Records::of_batch(self.header, plain, position, true),
-            Magic::V0 | Magic::V1 => Ok(Records::of_set(self.header, plain, position)),
+            Magic::V2 => Records::of_batch(self.header, plain, position, true, self.cpu),
+            Magic::V0 | Magic::V1 => Ok(Records::of_set(self.header, plain, position, self.cpu)),
         }
     }
 

@@ -21,9 +21,11 @@ use super::control::Control;
 use super::headers::Headers;
 use super::legacy::{Inner, Message, Span, inner_timestamp, resolve_base};
 use super::{BatchHeader, TimestampType};
+use crate::arch::{PrefixDecoder, PrefixLoop, Scalar, with_prefix_decoder};
+use crate::cpu::Cpu;
 use crate::crc32c::crc32;
 use crate::error::{Error, ErrorKind, RecordFault, WrapperFault};
-use crate::varint::{VarintError, decode_varint, decode_varlong};
+use crate::varint::{Prefix, VarintError, decode_varint, decode_varlong, take_zigzag};
 
 /// Offset of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +200,16 @@ impl Layout {
     // 5 ns a record.
     #[inline(always)]
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
+        match Parts::parse(Scalar, bytes) {
+            Some((parts, _)) => Ok(parts.layout()),
+            None => Self::careful(bytes),
+        }
+    }
+
+    /// Parses the fields one by one, and says what is wrong with the first bad one.
+    #[cold]
+    #[inline(never)]
+    fn careful(bytes: &[u8]) -> Result<Self, Stop> {
         let (total, at) = record_size(bytes)?;
         let incomplete = Stop::Incomplete(Some(total));
         let size = usize::try_from(total).map_err(|_| incomplete)?;
@@ -247,6 +259,136 @@ impl Layout {
     }
 }
 
+/// The fields of a v2 record that is good and all there. What [`Layout::careful`] finds
+/// as well, in few instructions; of what it does not like it says nothing.
+#[derive(Debug, Clone, Copy)]
+struct Parts<'a> {
+    size: usize,
+    timestamp_delta: i64,
+    offset_delta: i32,
+    key_at: usize,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    headers: &'a [u8],
+    header_count: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Gives what is behind the record, too.
+    #[inline(always)]
+    fn parse(decoder: impl PrefixDecoder, bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        match Prefix::quick(decoder, bytes) {
+            Some(prefix) => Self::behind(&prefix, bytes),
+            None => Self::parse_long(bytes),
+        }
+    }
+
+    /// Prefixes of many bytes. Apart, so that it does not get in the way of the others.
+    #[inline(never)]
+    fn parse_long(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        Self::behind(&Prefix::careful(bytes).ok()?, bytes)
+    }
+
+    /// What is behind a prefix.
+    #[inline(always)]
+    fn behind(prefix: &Prefix, bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let &Prefix { timestamp_delta, offset_delta, len: key_at, .. } = prefix;
+        let size = prefix.length_len + usize::try_from(prefix.length).ok()?;
+        let (body, behind) = bytes.split_at_checked(size)?;
+        let (key, rest) = match prefix.key_length {
+            Some(len) => {
+                let (before, rest) = body.split_at_checked(key_at + len as usize)?;
+                (Some(before.get(key_at..)?), rest)
+            }
+            None => (None, body.get(key_at..)?),
+        };
+        let (zigzag, rest) = take_zigzag(rest)?;
+        let (value, headers, header_count) = match rest.split_last() {
+            // Most often a value and no headers.
+            Some((0, value)) if zigzag & 1 == 0 && value.len() == (zigzag >> 1) as usize => {
+                (Some(value), &[][..], 0)
+            }
+            _ => value_and_headers(zigzag, rest)?,
+        };
+        let parts =
+            Self { size, timestamp_delta, offset_delta, key_at, key, value, headers, header_count };
+        Some((parts, behind))
+    }
+
+    #[inline(always)]
+    fn record(&self, header: &BatchHeader) -> Record<'a> {
+        Record {
+            offset: Offset::Absolute(header.base_offset.wrapping_add(self.offset_delta.into())),
+            timestamp: effective_timestamp(header, self.timestamp_delta),
+            key: self.key,
+            value: self.value,
+            headers: Headers::new(self.headers, self.header_count),
+            size: self.size,
+            crc: None,
+        }
+    }
+
+    #[inline(always)]
+    fn layout(&self) -> Layout {
+        let &Self { size, timestamp_delta, offset_delta, key_at, header_count, .. } = self;
+        let headers = Span { at: size - self.headers.len(), len: self.headers.len() };
+        let value = self.value.map(<[u8]>::len);
+        Layout {
+            size,
+            timestamp_delta,
+            offset_delta,
+            key: self.key.map(|key| Span { at: key_at, len: key.len() }),
+            // Behind it is the number of headers, in one byte.
+            value: value.map(|len| Span { at: headers.at - 1 - len, len }),
+            headers,
+            header_count,
+        }
+    }
+}
+
+/// Value, headers and their number.
+type Behind<'a> = (Option<&'a [u8]>, &'a [u8], usize);
+
+/// A value whose length is decoded but for the zig-zag, and the headers behind it.
+#[inline(never)]
+fn value_and_headers(zigzag: u32, rest: &[u8]) -> Option<Behind<'_>> {
+    let (value, rest) = split_field(zigzag, rest)?;
+    Some((value, rest.get(1..)?, count_headers(rest)?))
+}
+
+/// A field of this length, negative for null, and what is behind it.
+#[inline(always)]
+fn split_field(zigzag: u32, bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    if zigzag & 1 != 0 {
+        return Some((None, bytes));
+    }
+    let (field, rest) = bytes.split_at_checked((zigzag >> 1) as usize)?;
+    Some((Some(field), rest))
+}
+
+/// A field with its length before it, negative for null, and what is behind it.
+#[inline(always)]
+fn take_field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (zigzag, rest) = take_zigzag(bytes)?;
+    split_field(zigzag, rest)
+}
+
+/// The number of headers, if it takes one byte and they fill `bytes` to the end.
+fn count_headers(bytes: &[u8]) -> Option<usize> {
+    let (count, mut rest) = bytes.split_first()?;
+    let count = usize::from(*count);
+    // An even number below 128, halved, by zig-zag.
+    if count & 0x81 != 0 {
+        return None;
+    }
+    for _ in 0..count / 2 {
+        let (key, behind) = take_field(rest)?;
+        key?;
+        (_, rest) = take_field(behind)?;
+    }
+    rest.is_empty().then_some(count / 2)
+}
+
 /// LogAppendTime overrides whatever delta the producer wrote.
 pub(crate) const fn effective_timestamp(header: &BatchHeader, delta: i64) -> i64 {
     match header.attributes.timestamp_type() {
@@ -269,14 +411,20 @@ pub(crate) fn count_error(header: &BatchHeader, found: u32, more: bool) -> Error
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     header: BatchHeader,
-    bytes: &'a [u8],
-    at: usize,
+    /// Not read yet.
+    rest: &'a [u8],
+    /// Bytes of all of them.
+    len: usize,
     found: u32,
+    /// While fewer are found, records may be read by the short way, which leaves every
+    /// doubt to the long one: the declared count for a v2 batch of data, otherwise 0.
+    quick: u32,
     shape: Shape,
     /// Absolute position of the bytes, or of the compressed payload they are from.
     position: u64,
     inflated: bool,
     done: bool,
+    cpu: Cpu,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -296,20 +444,21 @@ impl<'a> Records<'a> {
         bytes: &'a [u8],
         position: u64,
         inflated: bool,
+        cpu: Cpu,
     ) -> Result<Self, Error> {
         if header.record_count.is_some_and(|n| n < 0) {
             return Err(count_error(&header, 0, false));
         }
-        Ok(Self::new(header, bytes, Shape::Batch, position, inflated))
+        Ok(Self::new(header, bytes, Shape::Batch, position, inflated, cpu))
     }
 
-    pub(super) const fn of_message(header: BatchHeader, entry: &'a [u8]) -> Self {
-        Self::new(header, entry, Shape::Message, header.position, false)
+    pub(super) const fn of_message(header: BatchHeader, entry: &'a [u8], cpu: Cpu) -> Self {
+        Self::new(header, entry, Shape::Message, header.position, false, cpu)
     }
 
-    pub(super) fn of_set(header: BatchHeader, plain: &'a [u8], position: u64) -> Self {
+    pub(super) fn of_set(header: BatchHeader, plain: &'a [u8], position: u64, cpu: Cpu) -> Self {
         let base = resolve_base(&header, last_inner_offset(plain));
-        Self::new(header, plain, Shape::Set { base }, position, true)
+        Self::new(header, plain, Shape::Set { base }, position, true, cpu)
     }
 
     const fn new(
@@ -318,20 +467,62 @@ impl<'a> Records<'a> {
         shape: Shape,
         position: u64,
         inflated: bool,
+        cpu: Cpu,
     ) -> Self {
-        Self { header, bytes, at: 0, found: 0, shape, position, inflated, done: false }
-    }
-
-    fn error(&self, kind: ErrorKind) -> Error {
-        if self.inflated {
-            kind.at(self.position).inside(self.at as u64)
-        } else {
-            kind.at(self.position + self.at as u64)
+        let quick = match (shape, header.record_count) {
+            (Shape::Batch, Some(count)) if !header.is_control() => count.unsigned_abs(),
+            _ => 0,
+        };
+        let len = bytes.len();
+        Self {
+            header,
+            rest: bytes,
+            len,
+            found: 0,
+            quick,
+            shape,
+            position,
+            inflated,
+            done: false,
+            cpu,
         }
     }
 
+    /// The next record, if it is one of the ordinary: few instructions, and no call that
+    /// an optimizer could not see through.
+    #[inline(always)]
+    fn next_quick(&mut self) -> Option<Record<'a>> {
+        if self.found >= self.quick {
+            return None;
+        }
+        let (parts, rest) = Parts::parse(Scalar, self.rest)?;
+        self.rest = rest;
+        self.found += 1;
+        Some(parts.record(&self.header))
+    }
+
+    /// The next record by the long way, or what is wrong with it.
+    #[inline(never)]
+    fn next_careful(&mut self) -> Result<Option<Record<'a>>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let next = match self.shape {
+            Shape::Batch => self.next_of_batch(),
+            Shape::Message => self.next_message(),
+            Shape::Set { base } => self.next_of_set(base),
+        };
+        self.done = !matches!(next, Some(Ok(_)));
+        next.transpose()
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        let at = (self.len - self.rest.len()) as u64;
+        if self.inflated { kind.at(self.position).inside(at) } else { kind.at(self.position + at) }
+    }
+
     fn next_of_batch(&mut self) -> Option<Result<Record<'a>, Error>> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest;
         let declared = self.header.record_count.unwrap_or(0).unsigned_abs();
         if self.found == declared {
             return (!rest.is_empty()).then(|| Err(count_error(&self.header, self.found, true)));
@@ -349,7 +540,7 @@ impl<'a> Records<'a> {
         {
             return Some(Err(self.error(ErrorKind::MalformedControl(fault))));
         }
-        self.at += layout.size;
+        self.rest = rest.get(layout.size..).unwrap_or_default();
         self.found += 1;
         Some(Ok(record))
     }
@@ -360,8 +551,8 @@ impl<'a> Records<'a> {
         }
         self.found = 1;
         let offset = Offset::Absolute(self.header.base_offset);
-        Some(match Message::parse(self.bytes) {
-            Ok(message) => Ok(message_record(self.bytes, &message, offset, message.timestamp)),
+        Some(match Message::parse(self.rest) {
+            Ok(message) => Ok(message_record(self.rest, &message, offset, message.timestamp)),
             Err(fault) => Err(self.error(ErrorKind::MalformedRecord(fault))),
         })
     }
@@ -372,7 +563,7 @@ impl<'a> Records<'a> {
     ) -> Option<Result<Record<'a>, Error>> {
         let wrapper = |fault| ErrorKind::MalformedWrapper(fault).at(self.header.position);
         loop {
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let rest = self.rest;
             if rest.is_empty() {
                 return match base {
                     _ if self.found == 0 => Some(Err(wrapper(WrapperFault::Empty))),
@@ -395,7 +586,7 @@ impl<'a> Records<'a> {
             if let Err(kind) = check_message_crc(entry, &message) {
                 return Some(Err(self.error(kind)));
             }
-            self.at += inner.total;
+            self.rest = rest.get(inner.total..).unwrap_or_default();
             self.found = self.found.saturating_add(1);
             // With a base that cannot be, the records are walked for a fault that
             // comes first, and none is handed out.
@@ -411,18 +602,57 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Error>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
+        match self.next_quick() {
+            Some(record) => Some(Ok(record)),
+            None => self.next_careful().transpose(),
         }
-        let next = match self.shape {
-            Shape::Batch => self.next_of_batch(),
-            Shape::Message => self.next_message(),
-            Shape::Set { base } => self.next_of_set(base),
-        };
-        self.done = !matches!(next, Some(Ok(_)));
-        next
+    }
+
+    /// Where the processor can, with several fields of a record decoded at once: a loop
+    /// inside is compiled for its instructions, one around [`Iterator::next`] is not.
+    #[inline]
+    fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, f: F) -> B {
+        with_prefix_decoder(self.cpu, Fold { records: self, init, f })
+    }
+}
+
+/// [`Records::fold`] for one decoder of prefixes.
+struct Fold<'a, B, F> {
+    records: Records<'a>,
+    init: B,
+    f: F,
+}
+
+impl<'a, B, F> PrefixLoop for Fold<'a, B, F>
+where
+    F: FnMut(B, Result<Record<'a>, Error>) -> B,
+{
+    type Output = B;
+
+    #[inline(always)]
+    fn run(self, decoder: impl PrefixDecoder) -> B {
+        let Self { mut records, init: mut acc, mut f } = self;
+        let header = records.header;
+        // Of their own, since `records` lies in memory because of the calls below.
+        let (mut rest, mut found) = (records.rest, records.found);
+        loop {
+            if found < records.quick
+                && let Some((parts, behind)) = Parts::parse(decoder, rest)
+            {
+                (rest, found) = (behind, found + 1);
+                acc = f(acc, Ok(parts.record(&header)));
+                continue;
+            }
+            (records.rest, records.found) = (rest, found);
+            match records.next_careful() {
+                Ok(Some(record)) => acc = f(acc, Ok(record)),
+                Ok(None) => return acc,
+                Err(error) => return f(acc, Err(error)),
+            }
+            (rest, found) = (records.rest, records.found);
+        }
     }
 }
 
