@@ -21,6 +21,7 @@ impl Crc32c {
     }
 
     /// Adds bytes.
+    #[inline]
     pub fn update(&mut self, bytes: &[u8]) {
         self.state = arch::crc32c_update(self.cpu, self.state, bytes);
     }
@@ -39,6 +40,7 @@ impl Crc32c {
 /// assert_eq!(crc32c(Cpu::detect(), b"123456789"), 0xe306_9283);
 /// ```
 #[must_use]
+#[inline]
 pub fn crc32c(cpu: Cpu, bytes: &[u8]) -> u32 {
     let mut sum = Crc32c::new(cpu);
     sum.update(bytes);

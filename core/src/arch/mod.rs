@@ -103,14 +103,17 @@ impl Crc32cBackend {
 /// instructions that `cpu` allows.
 #[inline]
 pub(crate) fn crc32c_update(cpu: Cpu, state: u32, bytes: &[u8]) -> u32 {
-    let backend = Crc32cBackend::of(cpu);
+    // Asked first, since for few bytes the way to the backend counts.
     #[cfg(target_arch = "x86_64")]
-    if backend != Crc32cBackend::Table && bytes.len() < x86_64::LONG {
-        // SAFETY: all but the table are for a Cpu with Sse42 only, which comes from CPUID:
-        // the processor has it.
+    if bytes.len() < x86_64::LONG && cpu.has(Feature::Sse42) {
+        // SAFETY: a Cpu with Sse42 comes only from CPUID, so the processor has it.
         return unsafe { x86_64::crc32c_sse42(state, bytes) };
     }
-    match backend {
+    crc32c_long(cpu, state, bytes)
+}
+
+fn crc32c_long(cpu: Cpu, state: u32, bytes: &[u8]) -> u32 {
+    match Crc32cBackend::of(cpu) {
         Crc32cBackend::Table => scalar::crc32c(state, bytes),
         // SAFETY: each is for a Cpu with Sse42, and with Pclmulqdq, Vpclmulqdq (which is
         // AVX2 as well) or Avx512 (F, BW, VL and VPCLMULQDQ), as each function needs. Those
