@@ -1,6 +1,7 @@
 //! What the benchmarks share: batches of a segment, and the bare library calls that
 //! `analyze` cannot do without.
 
+pub mod crc;
 pub mod payload;
 pub mod segment;
 

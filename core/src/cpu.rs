@@ -94,6 +94,10 @@ impl Cpu {
     }
 
     /// For `arch`, which alone may claim that the processor has something.
+    #[cfg_attr(
+        not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "nothing but portable code")
+    )]
     pub(crate) const fn with(self, feature: Feature, has: bool) -> Self {
         if has { Self { features: self.features | feature.bit() } } else { self }
     }

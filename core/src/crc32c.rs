@@ -21,6 +21,7 @@ impl Crc32c {
     }
 
     /// Adds bytes.
+    #[inline]
     pub fn update(&mut self, bytes: &[u8]) {
         self.state = arch::crc32c_update(self.cpu, self.state, bytes);
     }
@@ -39,10 +40,18 @@ impl Crc32c {
 /// assert_eq!(crc32c(Cpu::detect(), b"123456789"), 0xe306_9283);
 /// ```
 #[must_use]
+#[inline]
 pub fn crc32c(cpu: Cpu, bytes: &[u8]) -> u32 {
     let mut sum = Crc32c::new(cpu);
     sum.update(bytes);
     sum.finish()
+}
+
+/// What computes a CRC-32C with a token: `table`, `sse42`, `sse42-pclmulqdq`,
+/// `vpclmulqdq-256`, `vpclmulqdq-512` or `aarch64-crc`.
+#[must_use]
+pub fn backend(cpu: Cpu) -> &'static str {
+    arch::Crc32cBackend::of(cpu).name()
 }
 
 /// CRC-32 (IEEE, as in zlib) of a slice.
@@ -53,6 +62,10 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+    use std::vec;
+    use std::vec::Vec;
+
     use super::*;
 
     /// RFC 3720 appendix B.4, and the check value of the catalogue of CRCs.
@@ -65,26 +78,120 @@ mod tests {
 
     #[test]
     fn every_backend_gives_the_known_sums() {
-        for cpu in [Cpu::scalar(), Cpu::detect()] {
-            for &(bytes, sum) in KNOWN {
-                assert_eq!(crc32c(cpu, bytes), sum, "{cpu:?} {bytes:02x?}");
+        let up: [u8; 32] = core::array::from_fn(|i| i as u8);
+        let down = up.map(|byte| 31 - byte);
+        // "An iSCSI - SCSI Read (10) Command PDU".
+        let mut read = [0; 48];
+        for (at, byte) in
+            [(0, 1), (1, 0xc0), (16, 0x14), (22, 4), (27, 0x14), (31, 0x18), (32, 0x28), (40, 2)]
+        {
+            read[at] = byte;
+        }
+        let lists: [(&[u8], u32); 3] =
+            [(&up, 0x46dd_794e), (&down, 0x113f_db5c), (&read, 0xd996_3a56)];
+        for cpu in backends() {
+            for &(bytes, sum) in KNOWN.iter().chain(&lists) {
+                assert_eq!(crc32c(cpu, bytes), sum, "{} {bytes:02x?}", backend(cpu));
             }
         }
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn every_backend_agrees_at_every_length_and_split() {
-        let bytes: [u8; 300] = core::array::from_fn(|i| (i * 131 + i / 7) as u8);
-        for end in 0..bytes.len() {
-            let sum = crc32c(Cpu::scalar(), &bytes[..end]);
-            assert_eq!(crc32c(Cpu::detect(), &bytes[..end]), sum, "length {end}");
-            for cpu in [Cpu::scalar(), Cpu::detect()] {
-                let mut split = Crc32c::new(cpu);
-                let (a, b) = bytes[..end].split_at(end / 3);
-                split.update(a);
-                split.update(b);
-                assert_eq!(split.finish(), sum, "{cpu:?} length {end}");
+    fn tiers_go_through_every_backend() {
+        let names: Vec<_> = backends().into_iter().map(backend).collect();
+        assert_eq!(names.last(), Some(&"table"));
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("crc") {
+            assert_eq!(names, ["aarch64-crc", "table"]);
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            let all = ["vpclmulqdq-512", "vpclmulqdq-256", "sse42-pclmulqdq", "sse42", "table"];
+            assert!(all.ends_with(&names) || names.len() == 1, "{names:?}");
+        }
+    }
+
+    /// Bit by bit: raw registers over `bytes` of every length, from `state`.
+    fn registers(mut state: u32, bytes: &[u8]) -> Vec<u32> {
+        let mut registers = vec![state];
+        for &byte in bytes {
+            state ^= u32::from(byte);
+            for _ in 0..8 {
+                state = if state & 1 == 1 { state >> 1 ^ 0x82f6_3b78 } else { state >> 1 };
+            }
+            registers.push(state);
+        }
+        registers
+    }
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut seed = 1u32;
+        (0..len)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            })
+            .collect()
+    }
+
+    /// One of each backend.
+    fn backends() -> Vec<Cpu> {
+        let mut cpus: Vec<_> = arch::detect_with_std().tiers().collect();
+        cpus.dedup_by_key(|cpu| backend(*cpu));
+        cpus
+    }
+
+    #[test]
+    fn every_backend_is_right_at_every_length_and_alignment() {
+        let bytes = noise(1200);
+        for skip in [0, 1, 7, 21, 63] {
+            let bytes = &bytes[skip..];
+            for (len, register) in registers(!0, &bytes[..1100]).into_iter().enumerate() {
+                for cpu in backends() {
+                    let sum = crc32c(cpu, &bytes[..len]);
+                    assert_eq!(sum, !register, "{}, {len} bytes from {skip}", backend(cpu));
+                }
+            }
+        }
+    }
+
+    /// Around what backends take at once, and where they begin to align.
+    #[test]
+    fn every_backend_is_right_around_its_thresholds() {
+        let bytes = noise(20_000);
+        for skip in [0, 61] {
+            let bytes = &bytes[skip..];
+            let registers = registers(!0, &bytes[..17_000]);
+            for at in [3 << 10, 4 << 10, 6 << 10, 16 << 10] {
+                for len in (at - 66..at + 66).chain([at + 300, at + 555]) {
+                    for cpu in backends() {
+                        let sum = crc32c(cpu, &bytes[..len]);
+                        assert_eq!(sum, !registers[len], "{}, {len} from {skip}", backend(cpu));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_backend_goes_on_at_every_split() {
+        for len in [40, 300, 700, 1500] {
+            let bytes = noise(len);
+            let want = !registers(!0, &bytes)[len];
+            for cpu in backends() {
+                for split in 0..=len {
+                    let (a, b) = bytes.split_at(split);
+                    let mut sum = Crc32c::new(cpu);
+                    sum.update(a);
+                    sum.update(b);
+                    assert_eq!(sum.finish(), want, "{}, {split} of {len}", backend(cpu));
+                }
+                for chunk in [1, 3, 64, 255, 256, 257, 511, 600] {
+                    let mut sum = Crc32c::new(cpu);
+                    bytes.chunks(chunk).for_each(|chunk| sum.update(chunk));
+                    assert_eq!(sum.finish(), want, "{}, {len} by {chunk}", backend(cpu));
+                }
             }
         }
     }

@@ -321,7 +321,7 @@ impl Decompress for HostZstd {
 mod tests {
     use std::path::Path;
 
-    use logseg_core::{Batches, Cpu};
+    use logseg_core::Batches;
 
     use super::*;
 
@@ -379,7 +379,7 @@ mod tests {
         for path in paths {
             let bytes = std::fs::read(&path).unwrap();
             let mut batches = Vec::new();
-            for batch in Batches::new(&bytes, Cpu::detect()).map_while(Result::ok) {
+            for batch in Batches::new(&bytes, crate::cpu::detect()).map_while(Result::ok) {
                 let codec = batch.header().codec().unwrap_or(Codec::None);
                 if codec != Codec::None
                     && let Ok(payload) = batch.payload()

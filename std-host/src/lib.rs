@@ -5,6 +5,7 @@ pub mod analysis;
 pub mod cli;
 pub mod codec_spec;
 pub mod codecs;
+pub mod cpu;
 pub mod dump;
 pub mod measure;
 pub mod recompress;

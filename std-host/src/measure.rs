@@ -9,6 +9,7 @@ use logseg_core::{BatchHeader, Codec, Cpu, Error, Limits, Magic};
 use crate::analysis::{BatchFigures, Compressed};
 use crate::codec_spec::CodecSpec;
 use crate::codecs::{HostCodecs, Plain};
+use crate::cpu;
 use crate::recompress::{RecompressError, Recompressor};
 
 /// Everything that a thread keeps from one batch to the next.
@@ -60,7 +61,7 @@ impl Measurer {
             figures: Vec::with_capacity(specs.len()),
             limits,
             only_uncompressed,
-            cpu: Cpu::detect(),
+            cpu: cpu::detect(),
         }
     }
 

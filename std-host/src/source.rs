@@ -10,7 +10,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use logseg_core::reader::Entry;
-use logseg_core::{BatchHeader, BatchReader, Cpu, Error, ErrorKind, Tail};
+use logseg_core::{BatchHeader, BatchReader, Error, ErrorKind, Tail};
+
+use crate::cpu;
 
 /// Length of the buffer to begin with. Larger batches make it grow.
 const BUFFER: usize = 512 << 10;
@@ -81,7 +83,7 @@ impl Segment {
 
     fn of(input: Input, len: Option<u64>, largest: u64, max_bytes: Option<u64>) -> Self {
         let most = len.unwrap_or(u64::MAX).min(max_bytes.unwrap_or(u64::MAX));
-        let reader = BatchReader::new(vec![0; BUFFER], Cpu::detect());
+        let reader = BatchReader::new(vec![0; BUFFER], cpu::detect());
         Self { input, len, largest, reader, most, budget: most }
     }
 
@@ -90,7 +92,7 @@ impl Segment {
         let Input::File(file) = &mut self.input else { return Ok(false) };
         file.seek(SeekFrom::Start(position))?;
         let buffer = std::mem::take(self.reader.buffer_mut());
-        self.reader = BatchReader::at(buffer, position, Cpu::detect());
+        self.reader = BatchReader::at(buffer, position, cpu::detect());
         self.budget = self.most.saturating_sub(position);
         Ok(true)
     }

@@ -1,5 +1,5 @@
 //! Prints the ratios that the marks are about, from interleaved rounds, best of each:
-//! `ratios codec|segment [ROUNDS] [NAME]`. On a machine that does other work as well,
+//! `ratios codec|segment|crc32c [ROUNDS] [NAME]`. On a machine that does other work as well,
 //! these are steadier than what criterion gives, which times one side after the other.
 
 use std::hint::black_box;
@@ -115,6 +115,7 @@ fn main() {
     match args.first().map(String::as_str) {
         Some("codec") => codecs(rounds, only),
         Some("segment") => segments(rounds, only),
-        _ => panic!("usage: ratios codec|segment [ROUNDS] [NAME]"),
+        Some("crc32c") => logseg_bench::crc::print(rounds),
+        _ => panic!("usage: ratios codec|segment|crc32c [ROUNDS] [NAME]"),
     }
 }

@@ -1,29 +1,37 @@
-//! Portable backends: CRC-32C by slicing-by-8 tables (8 KiB of read-only data), and the
-//! fields of a record prefix one after the other.
+//! Portable backends.
+//!
+//! CRC-32C by look-ups in tables, one for each byte of a slice ("slicing-by-16",
+//! "slicing-by-8"): table `t` has what a byte becomes once `t` more bytes have followed it.
+//! So the bytes of a slice are looked up independently, and only the first four wait for
+//! the register.
+//!
+//! The fields of a record prefix one after the other, out of one word.
 
+use super::poly::times_x;
 use super::{Fields, PrefixDecoder};
 
-/// Castagnoli polynomial, reflected.
-const POLY: u32 = 0x82f6_3b78;
+/// Bytes of a slice, and tables of 1 KiB. 16 is twice as fast as 8 where the caches are
+/// large; a processor of 32 bits rather needs the memory.
+const SLICE: usize = if cfg!(target_pointer_width = "64") { 16 } else { 8 };
 
-static TABLES: [[u32; 256]; 8] = tables();
+static TABLES: [[u32; 256]; SLICE] = tables();
 
 #[allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // evaluated by the compiler
-const fn tables() -> [[u32; 256]; 8] {
-    let mut tables = [[0u32; 256]; 8];
+const fn tables() -> [[u32; 256]; SLICE] {
+    let mut tables = [[0u32; 256]; SLICE];
     let mut i = 0;
     while i < 256 {
         let mut crc = i as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ POLY } else { crc >> 1 };
+            crc = times_x(crc);
             bit += 1;
         }
         tables[0][i] = crc;
         i += 1;
     }
     let mut t = 1;
-    while t < 8 {
+    while t < SLICE {
         let mut i = 0;
         while i < 256 {
             let before = tables[t - 1][i];
@@ -44,19 +52,16 @@ fn look(table: &[u32; 256], byte: u8) -> u32 {
 
 /// Continues the raw register `state` over `bytes`.
 pub(crate) fn crc32c(mut state: u32, bytes: &[u8]) -> u32 {
-    let [t0, t1, t2, t3, t4, t5, t6, t7] = &TABLES;
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    for &[b0, b1, b2, b3, b4, b5, b6, b7] in chunks {
-        let [s0, s1, s2, s3] = state.to_le_bytes();
-        state = look(t7, b0 ^ s0)
-            ^ look(t6, b1 ^ s1)
-            ^ look(t5, b2 ^ s2)
-            ^ look(t4, b3 ^ s3)
-            ^ look(t3, b4)
-            ^ look(t2, b5)
-            ^ look(t1, b6)
-            ^ look(t0, b7);
+    let [tables @ .., td, tc, tb, ta] = &TABLES;
+    let (slices, rest) = bytes.as_chunks::<SLICE>();
+    for [a, b, c, d, later @ ..] in slices {
+        // These wait for no register, so they come first.
+        let sum =
+            tables.iter().rev().zip(later).fold(0, |sum, (table, &byte)| sum ^ look(table, byte));
+        let [sa, sb, sc, sd] = state.to_le_bytes();
+        state = sum ^ (look(ta, a ^ sa) ^ look(tb, b ^ sb) ^ look(tc, c ^ sc) ^ look(td, d ^ sd));
     }
+    let [t0, ..] = &TABLES;
     for &byte in rest {
         let [low, ..] = state.to_le_bytes();
         state = look(t0, low ^ byte) ^ (state >> 8);

@@ -14,6 +14,7 @@ use logseg_core::{
 };
 
 use crate::codecs::HostCodecs;
+use crate::cpu;
 use digest::RecordsDigest;
 
 /// Window that most batches get by with: history of any codec and records of a
@@ -73,7 +74,7 @@ pub(crate) struct BatchReader {
 
 impl BatchReader {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { codecs: HostCodecs::default(), window: vec![0; WINDOW], limits, cpu: Cpu::detect() }
+        Self { codecs: HostCodecs::default(), window: vec![0; WINDOW], limits, cpu: cpu::detect() }
     }
 
     /// Runs the events of a batch through `visit`, with a larger window if its codec

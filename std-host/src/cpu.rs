@@ -1,0 +1,15 @@
+//! What the processor has, also where only the operating system may tell.
+
+use logseg_core::Cpu;
+
+/// The token with all that this machine allows.
+#[must_use]
+pub fn detect() -> Cpu {
+    let cpu = Cpu::detect();
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("crc") {
+        // SAFETY: the operating system says that the processor has them.
+        return unsafe { cpu.assume_crc() };
+    }
+    cpu
+}
