@@ -1,8 +1,11 @@
-//! What the benchmarks share: batches of a segment, and the bare library calls that
-//! `analyze` cannot do without.
+//! What the benchmarks share: batches and records of a segment, the bare library calls
+//! that `analyze` cannot do without, and the peers.
 
 pub mod crc;
 pub mod payload;
+pub mod peers;
+pub mod prefix;
+pub mod ratios;
 pub mod segment;
 
 use std::fs;
@@ -43,6 +46,34 @@ pub fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         bytes = &bytes[size..];
     }
     batches
+}
+
+/// The records sections of a segment of the corpus, decompressed and joined.
+///
+/// # Panics
+///
+/// If the segment is not there.
+#[must_use]
+pub fn plain(name: &str) -> Vec<u8> {
+    let (mut bare, mut plain) = (Bare::default(), Vec::new());
+    for batch in batches(&corpus(&format!("{name}.log"))) {
+        plain.extend_from_slice(bare.section(&batch));
+    }
+    plain
+}
+
+/// The records of a section, each with its length field.
+///
+/// # Panics
+///
+/// If they are no such.
+pub fn split_records(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, at) = (!section.is_empty()).then(|| prefix::varint(section))?;
+        let (record, rest) = section.split_at(at + usize::try_from(length).expect("a length"));
+        section = rest;
+        Some(record)
+    })
 }
 
 /// The libraries that `analyze` calls, with contexts kept as it keeps them, and

@@ -1,15 +1,15 @@
-//! Compressed payloads, and three ways to decode them: core's decoders through a
-//! window that holds all of the output, through a small one, and the library that a
-//! decoder wraps or replaces.
+//! Compressed payloads, and the ways to decode them: core's decoders through a window
+//! that holds all of the output, through a small one, `std-host`'s, and bare libraries.
 
 use logseg_core::{Builtin, Codec, Codecs, Magic, Pause, Window};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 use std_host::codec_spec::CodecSpec;
+use std_host::codecs::{HostCodecs, Plain};
 use std_host::recompress::Recompressor;
 use zstd_safe::DCtx;
 
-use crate::{Bare, batches, corpus};
+use crate::plain;
 
 /// A codec, and how its stream is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,17 @@ impl Format {
         }
     }
 
+    /// Libraries that decode it, first the one that core wraps or replaces.
+    #[must_use]
+    pub const fn libraries(self) -> &'static [Library] {
+        match self {
+            Self::Gzip => &[Library::MinizOxide, Library::Libdeflater],
+            Self::Snappy | Self::SnappyRaw => &[Library::Snap],
+            Self::Lz4 | Self::Lz4Large => &[Library::Lz4Flex, Library::Lz4],
+            Self::Zstd => &[Library::ZstdSafe],
+        }
+    }
+
     /// Compresses with the independent library.
     ///
     /// # Panics
@@ -96,14 +107,7 @@ impl Format {
 /// If the corpus is not there.
 #[must_use]
 pub fn sections() -> Vec<u8> {
-    let mut bare = Bare::default();
-    let sources = ["webhooks-snappy", "levels", "flights-zstd", "birdstrikes-mixed"].map(|name| {
-        let mut plain = Vec::new();
-        for batch in batches(&corpus(&format!("{name}.log"))) {
-            plain.extend_from_slice(bare.section(&batch));
-        }
-        plain
-    });
+    let sources = ["webhooks-snappy", "levels", "flights-zstd", "birdstrikes-mixed"].map(plain);
     let mut all = Vec::with_capacity(1 << 20);
     for round in 0..4 {
         for source in &sources {
@@ -169,36 +173,94 @@ pub fn through(
     }
 }
 
-/// The libraries that core wraps or replaces, with contexts kept, and nothing around.
-pub struct Peer {
+/// Decodes with `std-host` into a buffer of its own; gives the length.
+///
+/// # Panics
+///
+/// If the payload is not good.
+pub fn hosted(codecs: &mut HostCodecs, format: Format, payload: &[u8], out: &mut Plain) -> usize {
+    codecs.unpack(format.codec(), Magic::V2, payload, 0, 1 << 30, out).expect("a good payload");
+    out.bytes().len()
+}
+
+/// A library, called without anything around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// `miniz_oxide`; gzip's checksum is not looked at.
+    MinizOxide,
+    /// libdeflate, which does look at it.
+    Libdeflater,
+    /// `snap`.
+    Snap,
+    /// `lz4_flex` without `unsafe`.
+    Lz4Flex,
+    /// The C library.
+    Lz4,
+    /// libzstd, at once.
+    ZstdSafe,
+}
+
+impl Library {
+    /// The name of the crate.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MinizOxide => "miniz_oxide",
+            Self::Libdeflater => "libdeflater",
+            Self::Snap => "snap",
+            Self::Lz4Flex => "lz4_flex",
+            Self::Lz4 => "lzzzz",
+            Self::ZstdSafe => "zstd-safe",
+        }
+    }
+}
+
+/// The libraries, with contexts kept.
+pub struct Libraries {
     inflate: Box<DecompressorOxide>,
+    libdeflate: libdeflater::Decompressor,
     snappy: snap::raw::Decoder,
     zstd: DCtx<'static>,
 }
 
-impl Default for Peer {
+impl Default for Libraries {
     fn default() -> Self {
-        Self { inflate: Box::default(), snappy: snap::raw::Decoder::new(), zstd: DCtx::create() }
+        Self {
+            inflate: Box::default(),
+            libdeflate: libdeflater::Decompressor::new(),
+            snappy: snap::raw::Decoder::new(),
+            zstd: DCtx::create(),
+        }
     }
 }
 
-impl Peer {
-    /// Decodes into `out`; gives the length. gzip's checksum is not looked at.
+impl Libraries {
+    /// Decodes into `out`; gives the length.
     ///
     /// # Panics
     ///
-    /// If the payload is none of [`Format::pack`].
-    pub fn decode(&mut self, format: Format, payload: &[u8], out: &mut [u8]) -> usize {
-        match format {
-            Format::Gzip => {
+    /// If the payload is none of [`Format::pack`], or the library none of
+    /// [`Format::libraries`].
+    pub fn decode(
+        &mut self,
+        library: Library,
+        format: Format,
+        payload: &[u8],
+        out: &mut [u8],
+    ) -> usize {
+        match library {
+            Library::MinizOxide => {
                 self.inflate.init();
                 let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
                 let (status, _, n) = decompress(&mut self.inflate, &payload[10..], out, 0, flags);
                 assert_eq!(status, TINFLStatus::Done);
                 n
             }
-            Format::SnappyRaw => self.snappy.decompress(payload, out).expect("snappy"),
-            Format::Snappy => {
+            Library::Libdeflater => self.libdeflate.gzip_decompress(payload, out).expect("gzip"),
+            Library::Snap if format == Format::SnappyRaw => {
+                self.snappy.decompress(payload, out).expect("snappy")
+            }
+            Library::Snap => {
                 let (mut rest, mut at) = (&payload[16..], 0);
                 while let Some((len, behind)) = rest.split_first_chunk::<4>() {
                     let (block, behind) = behind.split_at(u32::from_be_bytes(*len) as usize);
@@ -207,23 +269,34 @@ impl Peer {
                 }
                 at
             }
-            Format::Lz4 | Format::Lz4Large => {
-                let (mut rest, mut at) = (&payload[7..], 0);
-                while let Some((word, behind)) = rest.split_first_chunk::<4>() {
-                    let word = u32::from_le_bytes(*word);
-                    let (block, behind) = behind.split_at((word & 0x7fff_ffff) as usize);
-                    if word >> 31 == 1 {
-                        out[at..at + block.len()].copy_from_slice(block);
-                        at += block.len();
-                    } else if !block.is_empty() {
-                        let room = &mut out[at..];
-                        at += lz4_flex::block::decompress_into(block, room).expect("lz4");
-                    }
-                    rest = behind;
-                }
-                at
-            }
-            Format::Zstd => self.zstd.decompress(out, payload).expect("zstd"),
+            Library::Lz4Flex => lz4_blocks(payload, out, |block, room| {
+                lz4_flex::block::decompress_into(block, room).expect("lz4")
+            }),
+            Library::Lz4 => lz4_blocks(payload, out, |block, room| {
+                lzzzz::lz4::decompress(block, room).expect("lz4")
+            }),
+            Library::ZstdSafe => self.zstd.decompress(out, payload).expect("zstd"),
         }
     }
+}
+
+/// Goes through a frame and decodes its blocks; gives the length.
+fn lz4_blocks(
+    payload: &[u8],
+    out: &mut [u8],
+    mut decode: impl FnMut(&[u8], &mut [u8]) -> usize,
+) -> usize {
+    let (mut rest, mut at) = (&payload[7..], 0);
+    while let Some((word, behind)) = rest.split_first_chunk::<4>() {
+        let word = u32::from_le_bytes(*word);
+        let (block, behind) = behind.split_at((word & 0x7fff_ffff) as usize);
+        if word >> 31 == 1 {
+            out[at..at + block.len()].copy_from_slice(block);
+            at += block.len();
+        } else if !block.is_empty() {
+            at += decode(block, &mut out[at..]);
+        }
+        rest = behind;
+    }
+    at
 }

@@ -1,15 +1,16 @@
-//! Segments in memory, and two ways to walk them.
+//! Segments in memory, and the ways to walk them.
 
 use logseg_core::crc32c::crc32c;
 use logseg_core::{
-    BatchReader, Batches, Builtin, Codec, Cpu, Event, Magic, Piece, Source, Unpacker,
+    BatchReader, Batches, Builtin, Codec, Cpu, Event, Limits, Magic, Piece, Source, Unpacker,
 };
 use std_host::codec_spec::CodecSpec;
+use std_host::codecs::{HostCodecs, Plain};
 use std_host::recompress::Recompressor;
 
-use crate::{Bare, batches, corpus};
+use crate::{Bare, batches, corpus, plain, split_records};
 
-/// Of one codec: batches as they are in the corpus, or joined to large ones.
+/// Of one codec: batches as they are in the corpus, or put together anew.
 pub struct Segment {
     /// The bytes, at least as many as were asked for.
     pub bytes: Vec<u8>,
@@ -19,6 +20,48 @@ pub struct Segment {
 
 /// Bytes of the records sections that are joined to one of [`Segment::large`].
 pub const LARGE: usize = 1 << 20;
+
+/// A batch, before it is repeated.
+struct Entry {
+    bytes: Vec<u8>,
+    records: u64,
+    /// Bytes of its records section.
+    plain: usize,
+}
+
+/// Makes batches of records sections.
+struct Packer {
+    codec: Codec,
+    /// None for no compression.
+    recompressor: Option<Recompressor>,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    fn new(codec: Codec) -> Self {
+        let recompressor = (codec != Codec::None)
+            .then(|| Recompressor::new(CodecSpec::new(codec).expect("a codec")));
+        Self { codec, recompressor, packed: Vec::new() }
+    }
+
+    /// A batch with the header of another one; its offsets and times stay.
+    fn entry(&mut self, header: &[u8], section: &[u8], count: u32) -> Entry {
+        match &mut self.recompressor {
+            Some(recompressor) => {
+                recompressor.compress(section, Magic::V2, &mut self.packed).expect("it compresses")
+            }
+            None => section.clone_into(&mut self.packed),
+        }
+        let mut bytes = header[..61].to_vec();
+        bytes.extend_from_slice(&self.packed);
+        bytes[8..12].copy_from_slice(&(49 + self.packed.len() as u32).to_be_bytes());
+        bytes[22] = bytes[22] & !7 | self.codec.id();
+        bytes[57..61].copy_from_slice(&count.to_be_bytes());
+        let crc = crc32c(Cpu::detect(), &bytes[21..]);
+        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+        Entry { bytes, records: count.into(), plain: section.len() }
+    }
+}
 
 impl Segment {
     /// The batches of four segments in turn, recompressed, until there are `len` bytes.
@@ -42,15 +85,33 @@ impl Segment {
         Self::make(codec, len, LARGE)
     }
 
+    /// The records of a [`Mix`], `each` of them a batch, until their records sections
+    /// have `len` bytes. Offset deltas are as in [`Segment::large`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Segment::of`].
+    #[must_use]
+    pub fn grouped(mix: Mix, codec: Codec, each: usize, len: usize) -> Self {
+        let header = &batches(&corpus("levels.log"))[0];
+        let mut packer = Packer::new(codec);
+        let (records, mut entries, mut plain) = (mix.records(), Vec::new(), 0);
+        for group in records.chunks_exact(each) {
+            entries.push(packer.entry(header, &group.concat(), each as u32));
+            plain += entries.last().map_or(0, |entry| entry.plain);
+            if plain >= len {
+                break;
+            }
+        }
+        Self::repeat(&entries, len, |entry| entry.plain)
+    }
+
     fn make(codec: Codec, len: usize, least: usize) -> Self {
         let sources = ["webhooks-snappy", "levels", "flights-zstd", "birdstrikes-mixed"]
             .map(|name| batches(&corpus(&format!("{name}.log"))));
         let most = sources.iter().map(Vec::len).max().unwrap_or(0);
-        let mut bare = Bare::default();
-        let mut packer = (codec != Codec::None)
-            .then(|| Recompressor::new(CodecSpec::new(codec).expect("a codec")));
-        let mut entries = Vec::new();
-        let (mut section, mut count, mut packed) = (Vec::new(), 0u32, Vec::new());
+        let (mut bare, mut packer) = (Bare::default(), Packer::new(codec));
+        let (mut entries, mut section, mut count) = (Vec::new(), Vec::new(), 0u32);
         // Short segments start over, so that every kind is there all the way.
         for at in 0..most {
             for source in &sources {
@@ -60,33 +121,79 @@ impl Segment {
                 if section.len() < least {
                     continue;
                 }
-                match &mut packer {
-                    Some(packer) => {
-                        packer.compress(&section, Magic::V2, &mut packed).expect("it compresses")
-                    }
-                    None => packed.clone_from(&section),
-                }
-                let mut entry = batch[..61].to_vec();
-                entry.extend_from_slice(&packed);
-                entry[8..12].copy_from_slice(&(49 + packed.len() as u32).to_be_bytes());
-                entry[22] = entry[22] & !7 | codec.id();
-                entry[57..61].copy_from_slice(&count.to_be_bytes());
-                let crc = crc32c(Cpu::detect(), &entry[21..]);
-                entry[17..21].copy_from_slice(&crc.to_be_bytes());
-                entries.push((entry, u64::from(count)));
+                entries.push(packer.entry(batch, &section, count));
                 section.clear();
                 count = 0;
             }
         }
+        Self::repeat(&entries, len, |entry| entry.bytes.len())
+    }
+
+    /// Batch after batch, from the first one again behind the last, until their sizes
+    /// come to `len`.
+    fn repeat(entries: &[Entry], len: usize, size: impl Fn(&Entry) -> usize) -> Self {
         let mut segment = Self { bytes: Vec::with_capacity(len + (2 << 20)), records: 0 };
-        for (entry, count) in entries.iter().cycle() {
-            segment.bytes.extend_from_slice(entry);
-            segment.records += count;
-            if segment.bytes.len() >= len {
+        let mut sum = 0;
+        for entry in entries.iter().cycle() {
+            segment.bytes.extend_from_slice(&entry.bytes);
+            segment.records += entry.records;
+            sum += size(entry);
+            if sum >= len {
                 break;
             }
         }
         segment
+    }
+}
+
+/// Records of the corpus, by their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mix {
+    /// Flights: 64 bytes on average, no headers.
+    Small,
+    /// Three of the flights, seven bird strikes of `levels.log`, and so on: 313 bytes on
+    /// average, no headers.
+    Mid,
+    /// Bird strikes: 516 bytes on average, two headers each.
+    Headers,
+}
+
+impl Mix {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Small, Self::Mid, Self::Headers];
+
+    /// Of its benchmark group.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Mid => "mid",
+            Self::Headers => "headers",
+        }
+    }
+
+    /// Records that a batch has of it, about as many as in the corpus; for mid-sized ones
+    /// what the marks are about.
+    #[must_use]
+    pub const fn batch(self) -> usize {
+        match self {
+            Self::Small => 240,
+            Self::Mid | Self::Headers => 48,
+        }
+    }
+
+    /// The records, as they lie in a records section.
+    fn records(self) -> Vec<Vec<u8>> {
+        let of = |name| split_records(&plain(name)).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        match self {
+            Self::Small => of("flights-zstd"),
+            Self::Mid => {
+                let (small, large) = (of("flights-zstd"), of("levels"));
+                let turns = small.chunks(3).zip(large.chunks(7));
+                turns.flat_map(|(few, most)| [few, most].concat()).collect()
+            }
+            Self::Headers => of("birdstrikes-mixed"),
+        }
     }
 }
 
@@ -100,6 +207,13 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Counts a record that is there whole.
+    pub(crate) fn record(&mut self, key: Option<&[u8]>, value: Option<&[u8]>) {
+        self.records += 1;
+        self.field(key);
+        self.field(value);
+    }
+
     fn field(&mut self, field: Option<&[u8]>) {
         self.bytes += field.map_or(0, <[u8]>::len) as u64;
     }
@@ -115,11 +229,7 @@ fn walk<S: Source>(
     loop {
         match unpacker.poll(source).expect("a good segment") {
             Event::NeedInput => more(source),
-            Event::Record(record) => {
-                seen.records += 1;
-                seen.field(record.key);
-                seen.field(record.value);
-            }
+            Event::Record(record) => seen.record(record.key, record.value),
             Event::Piece(Piece::Start { .. }) => seen.records += 1,
             Event::Piece(Piece::Key(part) | Piece::Value(part)) => seen.field(Some(part)),
             Event::BatchEnd(end) => end.verdict.expect("a good batch"),
@@ -146,9 +256,47 @@ pub fn records(segment: &[u8]) -> Seen {
     for batch in Batches::new(segment, Cpu::detect()) {
         for record in batch.and_then(|batch| batch.records()).expect("a good batch") {
             let record = record.expect("a good record");
-            seen.records += 1;
-            seen.field(record.key);
-            seen.field(record.value);
+            seen.record(record.key, record.value);
+        }
+    }
+    seen
+}
+
+/// As [`records`], without the checksums.
+///
+/// # Panics
+///
+/// As [`records`].
+#[must_use]
+pub fn records_unchecked(segment: &[u8]) -> Seen {
+    let mut seen = Seen::default();
+    for batch in Batches::new(segment, Cpu::detect()) {
+        for record in batch.and_then(|batch| batch.records_unchecked()).expect("a good batch") {
+            let record = record.expect("a good record");
+            seen.record(record.key, record.value);
+        }
+    }
+    seen
+}
+
+/// The slice source, the host's decoders and a buffer for a whole batch, as `analyze`
+/// puts them together.
+///
+/// # Panics
+///
+/// As [`records`].
+pub fn hosted(segment: &[u8], codecs: &mut HostCodecs, plain: &mut Plain) -> Seen {
+    let (mut seen, limit) = (Seen::default(), Limits::default().decompressed);
+    for batch in Batches::new(segment, Cpu::detect()) {
+        let batch = batch.expect("a batch");
+        batch.check_crc().expect("a good batch");
+        let (header, payload) = (batch.header(), batch.payload().expect("a payload"));
+        let codec = header.codec().expect("a codec");
+        let position = batch.payload_position();
+        codecs.unpack(codec, header.magic, payload, position, limit, plain).expect("it unpacks");
+        for record in batch.records_in(plain.bytes()).expect("records") {
+            let record = record.expect("a good record");
+            seen.record(record.key, record.value);
         }
     }
     seen

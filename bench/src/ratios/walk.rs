@@ -1,0 +1,44 @@
+//! The walk of uncompressed batches that are in the cache, checksums not counted.
+
+use bytes::Bytes;
+use logseg_core::Codec;
+
+use super::{head, race, row};
+use crate::peers::{kafka_protocol, kafka_protocol_headers, rskafka_unchecked};
+use crate::segment::{Mix, Seen, Segment, records_unchecked};
+
+/// Bytes of records: they stay in the second-level cache, and are too many records for
+/// the branch predictor to learn by heart.
+pub const LEN: usize = 256 << 10;
+
+/// Prints lines for each mix.
+///
+/// # Panics
+///
+/// If the corpus is not there, or an answer is wrong.
+pub fn run(rounds: u32, only: Option<&str>) {
+    head("mix");
+    for mix in Mix::ALL.into_iter().filter(|mix| only.is_none_or(|only| only == mix.name())) {
+        let segment = Segment::grouped(mix, Codec::None, mix.batch(), LEN);
+        let (bytes, shared) = (&segment.bytes, Bytes::copy_from_slice(&segment.bytes));
+        let want = records_unchecked(bytes);
+        assert_eq!(want.records, segment.records);
+        let [core, kafka, headers, rs] = race(
+            rounds,
+            5,
+            &want,
+            [
+                &mut || records_unchecked(bytes),
+                &mut || kafka_protocol(&shared),
+                // It has no records to tell of.
+                &mut || Seen { records: kafka_protocol_headers(&shared), ..want },
+                &mut || rskafka_unchecked(bytes),
+            ],
+        );
+        let core = ("Batch::records", core);
+        let mark = if mix == Mix::Small { "10, at most 5 ns" } else { "10" };
+        row(mix.name(), want.records, core, ("kafka-protocol", kafka), "(its checksum counted)");
+        row("", want.records, core, ("  less checksum", kafka.saturating_sub(headers)), mark);
+        row("", want.records, core, ("rskafka", rs), "");
+    }
+}
