@@ -154,6 +154,7 @@ impl Source for Batches<'_> {
         Some(self.open)
     }
 
+    #[inline]
     fn view(&self) -> &[u8] {
         self.open.get(self.read..).unwrap_or_default()
     }
@@ -162,6 +163,7 @@ impl Source for Batches<'_> {
         self.read as u64
     }
 
+    #[inline]
     fn consume(&mut self, n: usize) {
         self.read = self.read.saturating_add(n).min(self.open.len());
     }

@@ -506,6 +506,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Source for BatchReader<B> {
         }
     }
 
+    #[inline]
     fn view(&self) -> &[u8] {
         let filled = self.input.filled();
         match self.state {
@@ -526,6 +527,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Source for BatchReader<B> {
         }
     }
 
+    #[inline]
     fn consume(&mut self, n: usize) {
         match &mut self.state {
             State::Whole { size, read } => *read = read.saturating_add(n).min(*size),

@@ -269,6 +269,9 @@ struct Open {
     record: Option<(u64, u64)>,
     /// Of the last record that was handed out whole.
     layout: Layout,
+    /// While fewer are found, records may be read by the short way: the declared count
+    /// for a v2 batch of data, otherwise 0.
+    quick: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -408,7 +411,19 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
     /// Errors: those of [`crate::batch::Framing::parse`], where no entry starts. The
     /// next event is then [`Event::End`]. Everything that is wrong within a batch
     /// comes with its [`Event::BatchEnd`] instead.
+    #[inline]
     pub fn poll<'a, S: Source>(&'a mut self, source: &'a mut S) -> Result<Event<'a>, Error> {
+        if let State::Open(open) = &mut self.state
+            && let Some(layout) = open.next_quick(source, &mut self.window)
+        {
+            let view = open.view(source, &self.window);
+            return Ok(Event::Record(layout.record(&open.header, view)));
+        }
+        self.poll_careful(source)
+    }
+
+    #[inline(never)]
+    fn poll_careful<'a, S: Source>(&'a mut self, source: &'a mut S) -> Result<Event<'a>, Error> {
         let action = self.step(source)?;
         let State::Open(open) = &self.state else {
             return Ok(match action {
@@ -417,10 +432,7 @@ impl<'w, C: Codecs> Unpacker<'w, C> {
                 _ => Event::NeedInput,
             });
         };
-        let view = match open.codec {
-            Codec::None => source.view(),
-            _ => self.window.unread(),
-        };
+        let view = open.view(source, &self.window);
         let chunk = |n: usize| view.get(..n).unwrap_or_default();
         Ok(match action {
             Action::NeedInput => Event::NeedInput,
@@ -505,7 +517,60 @@ impl Open {
             pieces: None,
             record: None,
             layout: Layout::EMPTY,
+            quick: match (header.magic, header.record_count) {
+                (Magic::V2, Some(count)) if !header.is_control() => count.unsigned_abs(),
+                _ => 0,
+            },
         }
+    }
+
+    /// The next record, which the view starts with then, if it is one of the ordinary and
+    /// there whole. Everything else is left to the long way, which finds the same.
+    #[inline(always)]
+    fn next_quick<S: Source>(&mut self, source: &mut S, window: &mut Window<'_>) -> Option<Layout> {
+        if self.found >= self.quick || self.stage != Stage::Records || self.pieces.is_some() {
+            return None;
+        }
+        let lent = core::mem::take(&mut self.lent);
+        self.consume(source, window, lent);
+        let layout = Layout::quick(self.view(source, window))?;
+        self.count(self.header.base_offset.wrapping_add(layout.offset_delta.into()));
+        self.lent = layout.size;
+        Some(layout)
+    }
+
+    /// The plain bytes that are there and not read.
+    #[inline]
+    fn view<'a, S: Source>(&self, source: &'a S, window: &'a Window<'_>) -> &'a [u8] {
+        match self.codec {
+            Codec::None => source.view(),
+            _ => window.unread(),
+        }
+    }
+
+    /// Takes bytes of the view as read.
+    #[inline]
+    fn consume<S: Source>(&mut self, source: &mut S, window: &mut Window<'_>, n: usize) {
+        match self.codec {
+            Codec::None => self.take(source, n),
+            _ => window.consume(n),
+        }
+        self.plain += n as u64;
+    }
+
+    /// Reads bytes of the entry.
+    #[inline]
+    fn take<S: Source>(&mut self, source: &mut S, n: usize) {
+        if !matches!(self.crc, RunningCrc::Off) {
+            // All that is in view at once: a few long runs cost less than many short ones.
+            if n > self.summed {
+                let view = source.view();
+                self.crc.update(view.get(self.summed..).unwrap_or_default());
+                self.summed = view.len();
+            }
+            self.summed = self.summed.saturating_sub(n);
+        }
+        source.consume(n);
     }
 
     fn end(&self, verdict: Result<(), Error>) -> BatchEnd {
@@ -647,32 +712,17 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     }
 
     fn view(&self) -> &[u8] {
-        match self.open.codec {
-            Codec::None => self.source.view(),
-            _ => self.window.unread(),
-        }
+        self.open.view(self.source, self.window)
     }
 
     /// Takes bytes of the view as read.
     fn consume(&mut self, n: usize) {
-        match self.open.codec {
-            Codec::None => self.take(n),
-            _ => self.window.consume(n),
-        }
-        self.open.plain += n as u64;
+        self.open.consume(self.source, self.window, n);
     }
 
     /// Reads bytes of the entry.
-    #[inline]
     fn take(&mut self, n: usize) {
-        // All that is in view at once: a few long runs cost less than many short ones.
-        if n > self.open.summed {
-            let view = self.source.view();
-            self.open.crc.update(view.get(self.open.summed..).unwrap_or_default());
-            self.open.summed = view.len();
-        }
-        self.open.summed = self.open.summed.saturating_sub(n);
-        self.source.consume(n);
+        self.open.take(self.source, n);
     }
 
     /// What is left of a compressed stream, for a fault of the codec.

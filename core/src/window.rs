@@ -72,6 +72,7 @@ impl<'w> Window<'w> {
 
     /// Output that nobody has read yet.
     #[must_use]
+    #[inline]
     pub fn unread(&self) -> &[u8] {
         self.buf.get(self.read..self.end).unwrap_or_default()
     }
@@ -83,6 +84,7 @@ impl<'w> Window<'w> {
     }
 
     /// Takes `n` bytes of the unread output as read.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.read = self.read.saturating_add(n).min(self.end);
     }
@@ -219,6 +221,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> FixedBuf<B> {
     }
 
     /// Takes `n` bytes.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
     }

@@ -200,10 +200,16 @@ impl Layout {
     // 5 ns a record.
     #[inline(always)]
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
-        match Parts::parse(Scalar, bytes) {
-            Some((parts, _)) => Ok(parts.layout()),
+        match Self::quick(bytes) {
+            Some(layout) => Ok(layout),
             None => Self::careful(bytes),
         }
+    }
+
+    /// The same for a record that is good and all there, `None` for others.
+    #[inline(always)]
+    pub(crate) fn quick(bytes: &[u8]) -> Option<Self> {
+        Parts::parse(Scalar, bytes).map(|(parts, _)| parts.layout())
     }
 
     /// Parses the fields one by one, and says what is wrong with the first bad one.
