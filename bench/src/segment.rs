@@ -2,13 +2,13 @@
 
 use logseg_core::crc32c::crc32c;
 use logseg_core::{
-    BatchReader, Batches, Builtin, Codec, Cpu, Event, Limits, Magic, Piece, Source, Unpacker,
+    BatchReader, Batches, Builtin, Codec, Event, Limits, Magic, Piece, Source, Unpacker,
 };
 use std_host::codec_spec::CodecSpec;
 use std_host::codecs::{HostCodecs, Plain};
 use std_host::recompress::Recompressor;
 
-use crate::{Bare, batches, corpus, plain, split_records};
+use crate::{Bare, batches, corpus, cpu, plain, split_records};
 
 /// Of one codec: batches as they are in the corpus, or put together anew.
 pub struct Segment {
@@ -57,7 +57,7 @@ impl Packer {
         bytes[8..12].copy_from_slice(&(49 + self.packed.len() as u32).to_be_bytes());
         bytes[22] = bytes[22] & !7 | self.codec.id();
         bytes[57..61].copy_from_slice(&count.to_be_bytes());
-        let crc = crc32c(Cpu::detect(), &bytes[21..]);
+        let crc = crc32c(cpu(), &bytes[21..]);
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
         Entry { bytes, records: count.into(), plain: section.len() }
     }
@@ -241,7 +241,7 @@ fn walk<S: Source>(
 
 /// The slice source and an unpacker.
 pub fn slice(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
-    let mut batches = Batches::new(segment, Cpu::detect());
+    let mut batches = Batches::new(segment, cpu());
     walk(&mut Unpacker::new(codecs, window), &mut batches, |_| {})
 }
 
@@ -253,7 +253,7 @@ pub fn slice(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> See
 #[must_use]
 pub fn records(segment: &[u8]) -> Seen {
     let mut seen = Seen::default();
-    for batch in Batches::new(segment, Cpu::detect()) {
+    for batch in Batches::new(segment, cpu()) {
         for record in batch.and_then(|batch| batch.records()).expect("a good batch") {
             let record = record.expect("a good record");
             seen.record(record.key, record.value);
@@ -270,7 +270,7 @@ pub fn records(segment: &[u8]) -> Seen {
 #[must_use]
 pub fn records_unchecked(segment: &[u8]) -> Seen {
     let mut seen = Seen::default();
-    for batch in Batches::new(segment, Cpu::detect()) {
+    for batch in Batches::new(segment, cpu()) {
         for record in batch.and_then(|batch| batch.records_unchecked()).expect("a good batch") {
             let record = record.expect("a good record");
             seen.record(record.key, record.value);
@@ -287,7 +287,7 @@ pub fn records_unchecked(segment: &[u8]) -> Seen {
 /// As [`records`].
 pub fn hosted(segment: &[u8], codecs: &mut HostCodecs, plain: &mut Plain) -> Seen {
     let (mut seen, limit) = (Seen::default(), Limits::default().decompressed);
-    for batch in Batches::new(segment, Cpu::detect()) {
+    for batch in Batches::new(segment, cpu()) {
         let batch = batch.expect("a batch");
         batch.check_crc().expect("a good batch");
         let (header, payload) = (batch.header(), batch.payload().expect("a payload"));
@@ -310,7 +310,7 @@ pub fn stream(
     window: &mut [u8],
 ) -> Seen {
     let mut piece: &[u8] = &[];
-    let mut reader = BatchReader::new(buffer, Cpu::detect());
+    let mut reader = BatchReader::new(buffer, cpu());
     walk(&mut Unpacker::new(codecs, window), &mut reader, |reader| {
         if piece.is_empty() {
             if segment.is_empty() {

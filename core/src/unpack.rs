@@ -256,7 +256,9 @@ struct Open {
     /// No plain bytes will come behind those in the view.
     finished: bool,
     found: u32,
-    offsets: Option<(i64, i64)>,
+    /// Offsets of the first and the last one found, if any was.
+    first: i64,
+    last: i64,
     /// To be added to inner offsets; not known before the end of a v1 wrapper that
     /// passes through.
     base: Option<i64>,
@@ -510,7 +512,8 @@ impl Open {
             produced: 0,
             finished: false,
             found: 0,
-            offsets: None,
+            first: 0,
+            last: 0,
             base: Some(0),
             last_inner: 0,
             condemned: None,
@@ -580,15 +583,12 @@ impl Open {
         };
         let resolve = |offset: i64| offset.wrapping_add(offset_base);
         // The messages of a condemned set were looked at, and none was handed out.
-        let (records, offsets) = match self.condemned {
-            None => (self.found.into(), self.offsets),
-            Some(_) => (0, None),
-        };
+        let records = if self.condemned.is_some() { 0 } else { self.found.into() };
         BatchEnd {
             verdict,
             records,
             records_bytes: self.produced,
-            offsets: offsets.map(|(first, last)| (resolve(first), resolve(last))),
+            offsets: (records > 0).then(|| (resolve(self.first), resolve(self.last))),
             offset_base,
         }
     }
@@ -602,8 +602,11 @@ impl Open {
     }
 
     fn count(&mut self, offset: i64) {
+        if self.found == 0 {
+            self.first = offset;
+        }
+        self.last = offset;
         self.found = self.found.saturating_add(1);
-        self.offsets = Some((self.offsets.map_or(offset, |(first, _)| first), offset));
     }
 
     /// An error of the record that the view starts with, or has a part of.
