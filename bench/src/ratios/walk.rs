@@ -5,7 +5,7 @@ use logseg_core::Codec;
 
 use super::{head, race, row};
 use crate::peers::{kafka_protocol, kafka_protocol_headers, rskafka_unchecked};
-use crate::segment::{Mix, Seen, Segment, records_unchecked};
+use crate::segment::{Mix, Seen, Segment, folded, records_unchecked};
 
 /// Bytes of records: two batches as producers make them by default, which the first-level
 /// cache holds as it does after the pass of a checksum.
@@ -27,12 +27,13 @@ pub fn run(rounds: u32, only: Option<&str>) {
         let (bytes, shared) = (&segment.bytes, Bytes::copy_from_slice(&segment.bytes));
         let want = records_unchecked(bytes);
         assert_eq!(want.records, segment.records);
-        let [core, kafka, headers, rs] = race(
+        let [core, fold, kafka, headers, rs] = race(
             rounds * 10,
             (FARTHER / len) as u32,
             &want,
             [
                 &mut || records_unchecked(bytes),
+                &mut || folded(bytes),
                 &mut || kafka_protocol(&shared),
                 // It has no records to tell of.
                 &mut || Seen { records: kafka_protocol_headers(&shared), ..want },
@@ -50,5 +51,6 @@ pub fn run(rounds: u32, only: Option<&str>) {
         );
         row("", want.records, core, ("  less checksum", kafka.saturating_sub(headers)), mark);
         row("", want.records, core, ("rskafka", rs), "");
+        row("", want.records, core, ("  the same, fold", fold), "");
     }
 }
