@@ -2,8 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use logseg_core::Cpu;
+use logseg_core::arch::{PrefixDecoder, PrefixLoop, with_prefix_decoder};
 use logseg_core::varint::{
-    VarintError, decode_unsigned, decode_varint, decode_varlong, varint_len, varlong_len,
+    Prefix, VarintError, decode_unsigned, decode_varint, decode_varlong, varint_len, varlong_len,
 };
 use logseg_tests::build::put_varint;
 
@@ -19,12 +21,44 @@ fn digits(bytes: &[u8], most: usize) -> Result<(u128, usize), VarintError> {
     Err(if bytes.len() < most { VarintError::Incomplete } else { VarintError::TooLong })
 }
 
+/// The prefix that the bytes start with, by one decoder.
+struct Quick<'a>(&'a [u8]);
+
+impl PrefixLoop for Quick<'_> {
+    type Output = Option<Prefix>;
+
+    #[inline(always)]
+    fn run(self, decoder: impl PrefixDecoder) -> Option<Prefix> {
+        Prefix::quick(decoder, self.0)
+    }
+}
+
+/// A record prefix by the definition of its fields.
+fn prefix(bytes: &[u8]) -> Result<Prefix, VarintError> {
+    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
+    let (length, length_len) = decode_varint(bytes)?;
+    let &attributes = rest(length_len).first().ok_or(VarintError::Incomplete)?;
+    let (timestamp_delta, a) = decode_varlong(rest(length_len + 1))?;
+    let (offset_delta, b) = decode_varint(rest(length_len + 1 + a))?;
+    let (key_length, c) = decode_varint(rest(length_len + 1 + a + b))?;
+    let key_length = u32::try_from(key_length).ok();
+    let len = length_len + 1 + a + b + c;
+    Ok(Prefix { length, attributes, timestamp_delta, offset_delta, key_length, length_len, len })
+}
+
 fn unzigzag(n: u64) -> i64 {
     let half = (n / 2).cast_signed();
     if n.is_multiple_of(2) { half } else { -1 - half }
 }
 
 fuzz_target!(|data: &[u8]| {
+    let want = prefix(data);
+    assert_eq!(Prefix::decode(data), want);
+    for cpu in Cpu::detect().tiers() {
+        if let Some(quick) = with_prefix_decoder(cpu, Quick(data)) {
+            assert_eq!(Ok(quick), want, "{cpu:?}");
+        }
+    }
     let wide = digits(data, 5);
     // Bits beyond the type drop out.
     assert_eq!(decode_unsigned(data), wide.map(|(n, len)| (n as u32, len)));
