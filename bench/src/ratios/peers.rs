@@ -8,6 +8,7 @@ use super::{head, race, row};
 use crate::payload::zstd_workspace;
 use crate::peers::{kafka_protocol, rskafka};
 use crate::segment::{Mix, Segment, hosted, records, slice};
+use crate::{Bare, split};
 
 /// Bytes of records in a segment, and in one with a batch for every record.
 pub const LEN: usize = 64 << 20;
@@ -81,7 +82,10 @@ fn compressed(
     let want = slice(bytes, &mut builtin, &mut window);
     assert_eq!(want.records, segment.records);
     let snappy = codec == Codec::Snappy;
-    let [core, hosted, kafka, rs] = race(
+    let (mut bare, entries) = (Bare::default(), split(bytes));
+    let plain_len = |bare: &mut Bare| entries.iter().map(|entry| bare.section(entry).len()).sum();
+    let all: usize = plain_len(&mut bare);
+    let [core, hosted, kafka, rs, library] = race(
         rounds,
         1,
         &want,
@@ -90,6 +94,10 @@ fn compressed(
             &mut || hosted(bytes, &mut host, &mut plain),
             &mut || kafka_protocol(&shared),
             &mut || if snappy { rskafka(bytes) } else { want },
+            &mut || {
+                assert_eq!(plain_len(&mut bare), all);
+                want
+            },
         ],
     );
     for (ours, mark) in [(("Builtin", core), builtin_mark), (("HostCodecs", hosted), host_mark)] {
@@ -98,4 +106,6 @@ fn compressed(
             row(name, want.records, ours, ("rskafka", rs), "");
         }
     }
+    // What of it is the library that the host's decoder calls, contexts kept: at most 1.
+    row(name, want.records, ("HostCodecs", hosted), ("  library alone", library), "");
 }
