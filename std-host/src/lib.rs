@@ -8,6 +8,8 @@ pub mod codecs;
 pub mod cpu;
 pub mod dump;
 pub mod measure;
+mod opened;
 pub mod recompress;
 pub mod report;
+pub mod rewrite;
 pub mod source;

@@ -15,7 +15,7 @@
 use std::fmt;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
-use logseg_core::{Codec, Magic};
+use logseg_core::{Codec, Error, Magic};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -150,6 +150,21 @@ impl fmt::Debug for Recompressor {
     }
 }
 
+/// Why nothing was made of a batch.
+#[derive(Debug)]
+pub enum NotDone {
+    /// The batch is damaged.
+    Damaged(Error),
+    /// A compressor failed, for lack of memory, or the version cannot carry its codec.
+    Failed(RecompressError),
+}
+
+impl From<Error> for NotDone {
+    fn from(error: Error) -> Self {
+        Self::Damaged(error)
+    }
+}
+
 /// Why a batch cannot be compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -161,6 +176,8 @@ pub enum RecompressError {
         /// Of the batch.
         magic: Magic,
     },
+    /// It would not fit the size field of a batch.
+    TooLarge,
     /// The library gave up.
     Library {
         /// What was asked for.
@@ -182,6 +199,7 @@ impl fmt::Display for RecompressError {
             Self::NotPossible { spec, magic } => {
                 write!(f, "{spec} is not allowed in magic {}", magic.number())
             }
+            Self::TooLarge => f.write_str("larger than a batch can be: 2 GiB"),
             Self::Library { spec, detail } => write!(f, "{spec}: {detail}"),
         }
     }

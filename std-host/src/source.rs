@@ -6,7 +6,7 @@
 //! length it had when it was opened, so that a live one has an end.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use logseg_core::reader::Entry;
@@ -95,6 +95,17 @@ impl Segment {
         self.reader = BatchReader::at(buffer, position, cpu::detect());
         self.budget = self.most.saturating_sub(position);
         Ok(true)
+    }
+
+    /// Writes bytes of the input as they are and goes on behind them, if the input can go
+    /// back: not so for a pipe. Gives how many there were; `to` may lie beyond the end.
+    pub fn copy(&mut self, from: u64, to: u64, out: &mut dyn Write) -> io::Result<Option<u64>> {
+        let Input::File(file) = &mut self.input else { return Ok(None) };
+        file.seek(SeekFrom::Start(from))?;
+        let most = to.min(self.most).saturating_sub(from);
+        let copied = io::copy(&mut file.take(most), out)?;
+        self.rewind_to(from + copied)?;
+        Ok(Some(copied))
     }
 
     /// Length when it was opened, for regular files.

@@ -22,7 +22,8 @@ use super::{LimitArgs, Outcome, Stop, refuse_side_files};
 use crate::analysis::{AnalysisReport, Fault, Figures, SegmentReport, Trailing};
 use crate::codec_spec::{self, CodecSpec};
 use crate::dump::{codec_name, json::tail_name};
-use crate::measure::{Measurer, NotMeasured};
+use crate::measure::Measurer;
+use crate::recompress::NotDone;
 use crate::report;
 use crate::source::{self, Item, Segment};
 
@@ -421,11 +422,11 @@ fn measure(
                 }
                 figures.add(&batch);
             }
-            Err(NotMeasured::Damaged(error)) => {
+            Err(NotDone::Damaged(error)) => {
                 figures.batches.corrupt += 1;
                 errors.push(error);
             }
-            Err(NotMeasured::Failed(error)) => {
+            Err(NotDone::Failed(error)) => {
                 failures.push(format!("byte {}: {error}", header.position));
             }
         }

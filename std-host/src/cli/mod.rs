@@ -5,6 +5,7 @@
 
 mod analyze;
 pub(crate) mod dump;
+mod recompress;
 mod verify;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ const EXIT_CODES: &str = "Exit codes:
 enum Command {
     Analyze(analyze::AnalyzeArgs),
     Dump(dump::DumpArgs),
+    Recompress(recompress::RecompressArgs),
     Verify(verify::VerifyArgs),
 }
 
@@ -53,6 +55,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = match args.command {
         Command::Analyze(args) => analyze::run(&args, &mut outcome),
         Command::Dump(args) => dump::run(&args, &mut outcome),
+        Command::Recompress(args) => recompress::run(&args, &mut outcome),
         Command::Verify(args) => verify::run(&args, &mut outcome),
     };
     match result {
