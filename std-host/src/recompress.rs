@@ -24,9 +24,9 @@ use crate::codec_spec::CodecSpec;
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 const GZIP_TRAILER_LEN: usize = 8;
 
-const XERIAL_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
+pub(crate) const XERIAL_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 /// Of the Java clients since 0.11.0 (KAFKA-5236).
-const XERIAL_BLOCK: usize = 32 << 10;
+pub(crate) const XERIAL_BLOCK: usize = 32 << 10;
 
 const LZ4_BLOCK: usize = 64 << 10;
 /// Frame magic, version 01 with independent blocks, blocks of 64 KiB.

@@ -203,6 +203,18 @@ fn advise(file: &File) {
 #[cfg(not(target_os = "linux"))]
 fn advise(_: &File) {}
 
+/// Opens what is no segment, to be read front to back; `-` is standard input.
+pub fn open_bytes(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(Box::new(file))
+}
+
 /// The segments that some paths stand for.
 #[derive(Debug, Default)]
 pub struct Found {

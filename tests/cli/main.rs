@@ -3,6 +3,7 @@
 mod analyze;
 mod dump;
 mod recompress;
+mod snappy;
 mod verify;
 
 use std::fs;
@@ -139,6 +140,9 @@ fn wrong_usage_is_2() {
         &["analyze", "00000000000000000000.timeindex"],
         &["verify", "00000000000000000000.snapshot"],
         &["cursor", "inspect", log],
+        &["snappy"],
+        &["snappy", "encode", "--block-size", "1023", log],
+        &["snappy", "decode", "--framing", "sz", log],
         &["recompress", log, "--codec", "zstd"],
         &["recompress", log, "--output", "/nonexistent/new.log"],
         &["recompress", log, "--codec", "zstd:1..3", "--output", "/nonexistent/new.log"],
@@ -153,8 +157,12 @@ fn wrong_usage_is_2() {
 #[test]
 fn help_lists_what_there_is_and_nothing_else() {
     let help = run(["--help"]).expect(0).out;
-    assert!(["analyze", "dump", "recompress", "verify"].iter().all(|name| help.contains(name)));
-    for later in ["snappy", "cursor", "blob"] {
+    assert!(
+        ["analyze", "dump", "recompress", "snappy", "verify"]
+            .iter()
+            .all(|name| help.contains(name))
+    );
+    for later in ["cursor", "blob"] {
         assert!(!help.contains(later), "{later}");
     }
     assert!(run(["--version"]).expect(0).out.starts_with("std-host "));

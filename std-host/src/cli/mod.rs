@@ -6,6 +6,7 @@
 mod analyze;
 pub(crate) mod dump;
 mod recompress;
+mod snappy;
 mod verify;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ enum Command {
     Analyze(analyze::AnalyzeArgs),
     Dump(dump::DumpArgs),
     Recompress(recompress::RecompressArgs),
+    Snappy(snappy::SnappyArgs),
     Verify(verify::VerifyArgs),
 }
 
@@ -56,6 +58,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Analyze(args) => analyze::run(&args, &mut outcome),
         Command::Dump(args) => dump::run(&args, &mut outcome),
         Command::Recompress(args) => recompress::run(&args, &mut outcome),
+        Command::Snappy(args) => snappy::run(&args, &mut outcome),
         Command::Verify(args) => verify::run(&args, &mut outcome),
     };
     match result {
