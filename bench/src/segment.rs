@@ -2,7 +2,7 @@
 
 use logseg_core::crc32c::crc32c;
 use logseg_core::{
-    BatchReader, Batches, Builtin, Codec, Event, Limits, Magic, Piece, Source, Unpacker,
+    BatchReader, Batches, Builtin, Codec, CrcPolicy, Event, Limits, Magic, Piece, Source, Unpacker,
 };
 use std_host::codec_spec::CodecSpec;
 use std_host::codecs::{HostCodecs, Plain};
@@ -243,6 +243,13 @@ fn walk<S: Source>(
 pub fn slice(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
     let mut batches = Batches::new(segment, cpu());
     walk(&mut Unpacker::new(codecs, window), &mut batches, |_| {})
+}
+
+/// As [`slice`], without the checksums.
+pub fn slice_unchecked(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
+    let mut batches = Batches::new(segment, cpu());
+    let mut unpacker = Unpacker::new(codecs, window).with_crc_policy(CrcPolicy::Skip);
+    walk(&mut unpacker, &mut batches, |_| {})
 }
 
 /// The slice source alone; uncompressed batches only.

@@ -30,8 +30,8 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// All of them, the widest of each processor last.
-    pub const ALL: [Self; 7] = [
+    /// All of them; of those that do the same the best one is last.
+    pub const ALL: &[Self] = &[
         Self::Sse42,
         Self::Bmi2,
         Self::Pclmulqdq,
@@ -46,9 +46,11 @@ impl Feature {
     }
 }
 
+const _: () = assert!(Feature::ALL.len() <= 8, "they are bits of a byte");
+
 /// Which instructions the code may use; a `Copy` token without state.
 ///
-/// Only [`Cpu::detect`] and, unsafe, `Cpu::assume_crc` give a token with more than
+/// Only `Cpu::detect` and, unsafe, `Cpu::assume_crc` give a token with more than
 /// [`Cpu::scalar`] has, so holding one with a feature proves that the processor has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -63,15 +65,6 @@ impl Cpu {
         Self { features: 0 }
     }
 
-    /// Everything this processor has. On x86-64 it asks CPUID, which takes some
-    /// hundred nanoseconds, or microseconds in a virtual machine: ask once, keep the
-    /// token. On aarch64 it is what the target is compiled for. Elsewhere it is
-    /// [`Cpu::scalar`].
-    #[must_use]
-    pub fn detect() -> Self {
-        crate::arch::detect()
-    }
-
     /// Whether instructions may be used.
     #[must_use]
     pub const fn has(self, feature: Feature) -> bool {
@@ -84,16 +77,17 @@ impl Cpu {
         Self { features: self.features & !feature.bit() }
     }
 
-    /// This token, and it again and again without the widest feature it has left, down
-    /// to [`Cpu::scalar`]: so every backend that the processor can run gets its turn.
+    /// This token, and it again and again without the last of the features that it has
+    /// left, down to [`Cpu::scalar`]: so every backend that the processor can run gets its turn.
     pub fn tiers(self) -> impl Iterator<Item = Self> {
         core::iter::successors(Some(self), |cpu| {
-            let widest = Feature::ALL.into_iter().rfind(|&feature| cpu.has(feature))?;
-            Some(cpu.without(widest))
+            let last = Feature::ALL.iter().rfind(|&&feature| cpu.has(feature))?;
+            Some(cpu.without(*last))
         })
     }
 
-    /// For `arch`, which alone may claim that the processor has something.
+    /// For `arch`, which alone may claim that the processor has something: every backend
+    /// there relies on it.
     #[cfg_attr(
         not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
         expect(dead_code, reason = "nothing but portable code")
@@ -109,8 +103,7 @@ mod tests {
 
     #[test]
     fn tiers_go_down_to_scalar_one_feature_at_a_time() {
-        let all =
-            Feature::ALL.into_iter().fold(Cpu::scalar(), |cpu, feature| cpu.with(feature, true));
+        let all = Feature::ALL.iter().fold(Cpu::scalar(), |cpu, &feature| cpu.with(feature, true));
         assert_eq!(all.tiers().count(), 1 + Feature::ALL.len());
         assert_eq!(all.tiers().last(), Some(Cpu::scalar()));
         assert!(!all.without(Feature::Sse42).has(Feature::Sse42));

@@ -21,7 +21,7 @@ use crate::codec::{Codec, CodecError, CodecErrorKind, Codecs, Pause};
 use crate::cpu::Cpu;
 use crate::crc32c::Crc32c;
 use crate::error::{Error, ErrorKind, RecordFault, WrapperFault};
-use crate::varint::{VarintError, decode_varint, decode_varlong};
+use crate::varint::{Prefix, VarintError, decode_varint};
 use crate::window::Window;
 
 /// Whether checksums of batches are computed.
@@ -269,11 +269,11 @@ struct Open {
     pieces: Option<Pieces>,
     /// Where the record that comes in pieces starts in the plain bytes, and its size.
     record: Option<(u64, u64)>,
-    /// Of the last record that was handed out whole.
+    /// Of the record that [`Action::Record`] is about.
     layout: Layout,
     /// While fewer are found, records may be read by the short way: the declared count
     /// for a v2 batch of data, otherwise 0.
-    quick: u32,
+    quick_until: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -520,8 +520,8 @@ impl Open {
             pieces: None,
             record: None,
             layout: Layout::EMPTY,
-            quick: match (header.magic, header.record_count) {
-                (Magic::V2, Some(count)) if !header.is_control() => count.unsigned_abs(),
+            quick_until: match (header.magic, header.record_count) {
+                (Magic::V2, Some(count @ 0..)) if !header.is_control() => count.unsigned_abs(),
                 _ => 0,
             },
         }
@@ -531,7 +531,7 @@ impl Open {
     /// there whole. Everything else is left to the long way, which finds the same.
     #[inline(always)]
     fn next_quick<S: Source>(&mut self, source: &mut S, window: &mut Window<'_>) -> Option<Layout> {
-        if self.found >= self.quick || self.stage != Stage::Records || self.pieces.is_some() {
+        if self.found >= self.quick_until || self.stage != Stage::Records || self.pieces.is_some() {
             return None;
         }
         let lent = core::mem::take(&mut self.lent);
@@ -1014,7 +1014,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             if view.is_empty() && self.open.finished {
                 return Err(count_error(&header, self.open.found, false));
             }
-            match Layout::parse(view) {
+            match Layout::careful(view) {
                 Ok(layout) => {
                     if header.is_control() {
                         let record = layout.record(&header, view);
@@ -1044,30 +1044,20 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
     fn start_pieces(&mut self) -> Result<Option<Action>, Error> {
         let header = self.open.header;
         // Its length is there, or nothing would be known to be missing.
-        let Ok((size, mut at)) = record_size(self.view()) else { return Err(self.too_small()) };
+        let Ok((size, _)) = record_size(self.view()) else { return Err(self.too_small()) };
         self.open.record = Some((self.open.plain, size));
-        let view = self.view();
-        let prefix = (|| {
-            at += 1; // attributes
-            let rest = |at: usize| view.get(at..).unwrap_or_default();
-            let (timestamp_delta, len) = decode_varlong(rest(at))?;
-            at += len;
-            let (offset_delta, len) = decode_varint(rest(at))?;
-            at += len;
-            let (key_len, len) = decode_varint(rest(at))?;
-            at += len;
-            Ok((timestamp_delta, offset_delta, key_len))
-        })();
-        let (timestamp_delta, offset_delta, key_len) = match prefix {
+        let prefix = match Prefix::careful(self.view()) {
             Ok(prefix) => prefix,
-            Err(Stop::Fault(RecordFault::Overrun) | Stop::Incomplete(_)) => {
-                return Err(self.too_small());
+            Err(VarintError::Incomplete) => return Err(self.too_small()),
+            Err(VarintError::TooLong) => {
+                let kind = ErrorKind::MalformedRecord(RecordFault::Varint);
+                return Err(self.open.error(kind));
             }
-            Err(stop) => return Err(self.open.error(past_end(stop))),
         };
+        let Prefix { timestamp_delta, offset_delta, key_length, len: at, .. } = prefix;
         let overrun = ErrorKind::MalformedRecord(RecordFault::Overrun);
         let left = size.checked_sub(at as u64).ok_or_else(|| self.open.error(overrun))?;
-        let key = u64::try_from(key_len).unwrap_or(0);
+        let key = key_length.map_or(0, u64::from);
         if key > left {
             return Err(self.open.error(overrun));
         }
@@ -1079,7 +1069,7 @@ impl<S: Source, C: Codecs> InBatch<'_, '_, S, C> {
             offset: Offset::Absolute(offset),
             timestamp: effective_timestamp(&header, timestamp_delta),
             size,
-            key_len: u32::try_from(key_len).ok(),
+            key_len: key_length,
         })))
     }
 

@@ -3,7 +3,7 @@
 //! prints how many records that were. `bench/README.md` has the command for valgrind.
 
 use logseg_bench::prefix::{Way, backends, mix};
-use logseg_bench::segment::{Mix, Segment, folded, records_unchecked, slice};
+use logseg_bench::segment::{Mix, Segment, folded, records_unchecked, slice_unchecked};
 use logseg_core::{Builtin, Codec};
 
 /// What the counter is told to look at.
@@ -26,7 +26,7 @@ fn main() {
     let seen = match name.as_str() {
         "next" => counted(|| records_unchecked(&segment.bytes)),
         "fold" => counted(|| folded(&segment.bytes)),
-        "unpacker" => counted(|| slice(&segment.bytes, &mut builtin, &mut window)),
+        "unpacker" => counted(|| slice_unchecked(&segment.bytes, &mut builtin, &mut window)),
         _ => panic!("LOOP is next, fold, unpacker or a backend of `prefix`"),
     };
     assert_eq!(seen.records, segment.records);

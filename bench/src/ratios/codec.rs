@@ -29,6 +29,8 @@ pub fn run(rounds: u32, only: Option<&str>) {
             for (payload, part) in payloads.iter().zip(section.chunks(size)) {
                 let n = ours(&mut builtin, format, payload, &mut out);
                 assert!(&out[..n] == part, "{format:?}, {name}");
+                let small = through(&mut builtin, format, payload, &mut out[..128 << 10]);
+                assert_eq!(small, part.len(), "{format:?}, {name}");
                 hosted(&mut host, format, payload, &mut plain);
                 assert!(plain.bytes() == part, "{format:?}, {name}");
                 for &library in format.libraries() {

@@ -18,6 +18,11 @@ pub fn run(rounds: u32, _: Option<&str>) {
     // Aligned to a cache line, and 21 bytes behind, as the sum of a first batch begins.
     for skip in [0, 21] {
         let bytes = &bytes[bytes.as_ptr().align_offset(64) + skip..];
+        for input in SIZES.iter().map(|&(size, _)| &bytes[..size]).chain(bytes.chunks_exact(PIECE))
+        {
+            let want = ::crc32c::crc32c(input);
+            assert!(summers.iter().all(|summer| summer.sum(input) == want));
+        }
         let mut best = vec![[f64::MAX; SIZES.len() + 1]; summers.len()];
         for _ in 0..rounds {
             for (at, (size, _)) in SIZES.into_iter().enumerate() {

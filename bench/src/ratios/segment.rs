@@ -6,7 +6,7 @@ use logseg_core::{Builtin, Codec};
 
 use super::time;
 use crate::payload::zstd_workspace;
-use crate::segment::{Seen, Segment, records, slice, stream};
+use crate::segment::{Segment, records, slice, stream};
 
 /// Prints a line for each codec, with batches that fit the reader's buffer and with ones
 /// that pass through it.
@@ -24,20 +24,20 @@ pub fn run(rounds: u32, only: Option<&str>) {
             (Segment::of(codec, 64 << 20), "whole", 256 << 10),
             (Segment::large(codec, 64 << 20), "passing", 64 << 10),
         ] {
+            let bytes = &segment.bytes;
+            let want = slice(bytes, &mut builtin, &mut window);
+            assert_eq!(want.records, segment.records);
+            assert_eq!(stream(bytes, &mut builtin, &mut buffer[..len], &mut window), want);
             let [mut sliced, mut streamed, mut walked] = [Duration::MAX; 3];
-            let mut seen = [Seen::default(); 3];
             for _ in 0..rounds {
-                let bytes = &segment.bytes;
                 if codec == Codec::None {
-                    seen[2] = time(&mut walked, || records(bytes));
+                    assert_eq!(time(&mut walked, || records(bytes)), want);
                 }
-                seen[0] = time(&mut sliced, || slice(bytes, &mut builtin, &mut window));
-                seen[1] = time(&mut streamed, || {
+                time(&mut sliced, || slice(bytes, &mut builtin, &mut window));
+                time(&mut streamed, || {
                     stream(bytes, &mut builtin, &mut buffer[..len], &mut window)
                 });
             }
-            assert_eq!(seen[0].records, segment.records);
-            assert_eq!(seen[0], seen[1]);
             let each = |best: Duration| best.as_nanos() as f64 / segment.records as f64;
             print!(
                 "{:<6} {kind:<8} {:>8} {:>10.1} {:>10.1} {:>7.2}",
@@ -48,7 +48,6 @@ pub fn run(rounds: u32, only: Option<&str>) {
                 sliced.as_secs_f64() / streamed.as_secs_f64(),
             );
             if codec == Codec::None {
-                assert_eq!(seen[0], seen[2]);
                 let ratio = walked.as_secs_f64() / streamed.as_secs_f64();
                 print!("   Batch::records {:.1}: {ratio:.2}", each(walked));
             }

@@ -8,7 +8,9 @@
 use core::arch::aarch64::*;
 
 use super::poly::{LONGEST, SHIFT};
+#[cfg(target_feature = "neon")]
 use super::shuffle::{CONTROLS, NONE};
+#[cfg(target_feature = "neon")]
 use super::{Fields, PrefixDecoder};
 use crate::cpu::{Cpu, Feature};
 
@@ -94,17 +96,21 @@ fn clmul(a: u32, b: u32) -> u64 {
     places.into_iter().zip(0..).fold(0, |sum, (place, i)| sum | place & EVERY_FOURTH << i)
 }
 
+// Where the registers are left to others, as in kernels, they are not touched.
 /// Decodes the three varints of a record prefix at once. Having one proves that the
 /// processor has NEON.
+#[cfg(target_feature = "neon")]
 #[derive(Clone, Copy)]
 pub(crate) struct Neon(());
 
+#[cfg(target_feature = "neon")]
 impl Neon {
     pub(crate) const fn new(cpu: Cpu) -> Option<Self> {
         if cpu.has(Feature::Neon) { Some(Self(())) } else { None }
     }
 }
 
+#[cfg(target_feature = "neon")]
 impl PrefixDecoder for Neon {
     #[inline(always)]
     fn fields(self, word: u64) -> Option<Fields> {
@@ -113,6 +119,7 @@ impl PrefixDecoder for Neon {
     }
 }
 
+#[cfg(target_feature = "neon")]
 #[target_feature(enable = "neon")]
 #[inline]
 fn fields_neon(word: u64) -> Option<Fields> {

@@ -12,7 +12,7 @@ pub(crate) mod copy;
 mod masks;
 mod poly;
 pub(crate) mod scalar;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod shuffle;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
@@ -24,14 +24,20 @@ use crate::cpu::Cpu;
 use crate::cpu::Feature;
 pub use scalar::Scalar;
 
-/// Everything this processor has.
-pub(crate) fn detect() -> Cpu {
-    #[cfg(target_arch = "x86_64")]
-    return x86_64::detect();
-    #[cfg(target_arch = "aarch64")]
-    return aarch64::detect();
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    Cpu::scalar()
+impl Cpu {
+    /// Everything this processor has. On x86-64 it asks CPUID, which takes some
+    /// hundred nanoseconds, or microseconds in a virtual machine: ask once, keep the
+    /// token. On aarch64 it is what the target is compiled for. Elsewhere it is
+    /// [`Cpu::scalar`].
+    #[must_use]
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        return x86_64::detect();
+        #[cfg(target_arch = "aarch64")]
+        return aarch64::detect();
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        Self::scalar()
+    }
 }
 
 /// The same for tests, which may ask the operating system where a program may not.
@@ -42,10 +48,10 @@ pub(crate) fn detect_with_std() -> Cpu {
         extern crate std;
         if std::arch::is_aarch64_feature_detected!("crc") {
             // SAFETY: it was asked just now.
-            return unsafe { detect().assume_crc() };
+            return unsafe { Cpu::detect().assume_crc() };
         }
     }
-    detect()
+    Cpu::detect()
 }
 
 /// What computes a CRC-32C.
@@ -153,8 +159,19 @@ pub struct Fields {
     pub len: usize,
 }
 
+mod sealed {
+    /// What decodes is trusted to give lengths that are there.
+    pub trait Sealed {}
+
+    impl Sealed for super::Scalar {}
+    #[cfg(target_arch = "x86_64")]
+    impl Sealed for super::x86_64::Bmi2 {}
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    impl Sealed for super::aarch64::Neon {}
+}
+
 /// Decodes [`Fields`].
-pub trait PrefixDecoder: Copy {
+pub trait PrefixDecoder: sealed::Sealed + Copy {
     /// Decodes them from eight bytes, of which `word` has the first one lowest. `None` if
     /// they take more, or if the decoder leaves them to the long way.
     fn fields(self, word: u64) -> Option<Fields>;
@@ -175,7 +192,7 @@ pub fn with_prefix_decoder<L: PrefixLoop>(cpu: Cpu, body: L) -> L::Output {
     if let Some(decoder) = x86_64::Bmi2::new(cpu) {
         return decoder.run(body);
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     if let Some(decoder) = aarch64::Neon::new(cpu) {
         return body.run(decoder);
     }

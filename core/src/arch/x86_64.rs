@@ -23,9 +23,12 @@ pub(crate) fn detect() -> Cpu {
     let leaf1 = __cpuid(1);
     let bit = |word: u32, n: u32| word >> n & 1 != 0;
     let (sse42, pclmulqdq) = (bit(leaf1.ecx, 20), bit(leaf1.ecx, 1));
-    // SSE registers are part of the x86-64 ABI: no question about those.
-    let mut cpu =
-        Cpu::scalar().with(Feature::Sse42, sse42).with(Feature::Pclmulqdq, sse42 && pclmulqdq);
+    // Its registers are part of the x86-64 ABI; but not where a kernel is compiled to leave
+    // them to the programs. The `crc32` instruction has general ones.
+    let sse = cfg!(target_feature = "sse2");
+    let mut cpu = Cpu::scalar()
+        .with(Feature::Sse42, sse42)
+        .with(Feature::Pclmulqdq, sse && sse42 && pclmulqdq);
     if highest < 7 {
         return cpu;
     }
@@ -34,7 +37,7 @@ pub(crate) fn detect() -> Cpu {
     let bmi = bit(leaf7.ebx, 3) && bit(leaf7.ebx, 8);
     cpu = cpu.with(Feature::Bmi2, bmi && !pext_is_microcode(leaf1.eax));
     // OSXSAVE says that XGETBV is there, and AVX that it has something to tell.
-    if !(bit(leaf1.ecx, 27) && bit(leaf1.ecx, 28)) {
+    if !(sse && bit(leaf1.ecx, 27) && bit(leaf1.ecx, 28)) {
         return cpu;
     }
     // SAFETY: OSXSAVE was looked at just now.

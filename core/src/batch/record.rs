@@ -139,12 +139,12 @@ pub(crate) fn record_size(bytes: &[u8]) -> Result<(u64, usize), Stop> {
 }
 
 /// Walks the fields of a record.
-struct Fields<'a> {
+struct Walk<'a> {
     body: &'a [u8],
     at: usize,
 }
 
-impl Fields<'_> {
+impl Walk<'_> {
     #[inline]
     fn rest(&self) -> &[u8] {
         self.body.get(self.at..).unwrap_or_default()
@@ -195,18 +195,8 @@ impl Layout {
         header_count: 0,
     };
 
-    /// Parses the record that `bytes` starts with.
-    // Not inlined, it returns through memory, written in parts and read in wider ones:
-    // 5 ns a record.
-    #[inline(always)]
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Stop> {
-        match Self::quick(bytes) {
-            Some(layout) => Ok(layout),
-            None => Self::careful(bytes),
-        }
-    }
-
-    /// The same for a record that is good and all there, `None` for others.
+    /// Of the record that `bytes` starts with, if it is good and all there. What
+    /// [`Layout::careful`] finds as well, in few instructions.
     #[inline(always)]
     pub(crate) fn quick(bytes: &[u8]) -> Option<Self> {
         Parts::parse(Scalar, bytes).map(|(parts, _)| parts.layout())
@@ -215,13 +205,13 @@ impl Layout {
     /// Parses the fields one by one, and says what is wrong with the first bad one.
     #[cold]
     #[inline(never)]
-    fn careful(bytes: &[u8]) -> Result<Self, Stop> {
+    pub(crate) fn careful(bytes: &[u8]) -> Result<Self, Stop> {
         let (total, at) = record_size(bytes)?;
         let incomplete = Stop::Incomplete(Some(total));
         let size = usize::try_from(total).map_err(|_| incomplete)?;
         let body = bytes.get(..size).ok_or(incomplete)?;
         // One byte of attributes, which nobody has used yet.
-        let mut fields = Fields { body, at: at + 1 };
+        let mut fields = Walk { body, at: at + 1 };
         let timestamp_delta = fields.varlong()?;
         let offset_delta = fields.varint()?;
         let key = fields.sized()?;
@@ -424,7 +414,7 @@ pub struct Records<'a> {
     found: u32,
     /// While fewer are found, records may be read by the short way, which leaves every
     /// doubt to the long one: the declared count for a v2 batch of data, otherwise 0.
-    quick: u32,
+    quick_until: u32,
     shape: Shape,
     /// Absolute position of the bytes, or of the compressed payload they are from.
     position: u64,
@@ -475,8 +465,8 @@ impl<'a> Records<'a> {
         inflated: bool,
         cpu: Cpu,
     ) -> Self {
-        let quick = match (shape, header.record_count) {
-            (Shape::Batch, Some(count)) if !header.is_control() => count.unsigned_abs(),
+        let quick_until = match (shape, header.record_count) {
+            (Shape::Batch, Some(count @ 0..)) if !header.is_control() => count.unsigned_abs(),
             _ => 0,
         };
         let len = bytes.len();
@@ -485,7 +475,7 @@ impl<'a> Records<'a> {
             rest: bytes,
             len,
             found: 0,
-            quick,
+            quick_until,
             shape,
             position,
             inflated,
@@ -498,7 +488,7 @@ impl<'a> Records<'a> {
     /// an optimizer could not see through.
     #[inline(always)]
     fn next_quick(&mut self) -> Option<Record<'a>> {
-        if self.found >= self.quick {
+        if self.found >= self.quick_until {
             return None;
         }
         let (parts, rest) = Parts::parse(Scalar, self.rest)?;
@@ -536,7 +526,7 @@ impl<'a> Records<'a> {
         if rest.is_empty() {
             return Some(Err(count_error(&self.header, self.found, false)));
         }
-        let layout = match Layout::parse(rest) {
+        let layout = match Layout::careful(rest) {
             Ok(layout) => layout,
             Err(stop) => return Some(Err(self.error(past_end(stop)))),
         };
@@ -644,7 +634,7 @@ where
         // Of their own, since `records` lies in memory because of the calls below.
         let (mut rest, mut found) = (records.rest, records.found);
         loop {
-            if found < records.quick
+            if found < records.quick_until
                 && let Some((parts, behind)) = Parts::parse(decoder, rest)
             {
                 (rest, found) = (behind, found + 1);
