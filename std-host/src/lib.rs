@@ -10,4 +10,5 @@ pub mod dump;
 pub mod measure;
 pub mod recompress;
 pub mod report;
+pub mod side;
 pub mod source;
