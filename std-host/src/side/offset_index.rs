@@ -9,8 +9,8 @@
 //! `index.interval.bytes` have been appended since the last, never for position 0; the
 //! offset is the *largest* of the append at that position. Both fields only grow.
 
-use logseg_core::BatchHeader;
 use logseg_core::cursor::Cursor;
+use logseg_core::{BatchHeader, Codec, Magic};
 use serde::Serialize;
 
 use super::{Entry, Fault, Index, Mismatch, Wrong, check_length, cut, none_negative};
@@ -86,7 +86,9 @@ impl OffsetPosition {
         let Some(batch) = batch else {
             return wrong(format!("no batch starts at byte {} of the segment", self.position));
         };
-        if batch.base_offset > self.offset {
+        // A compressed message of v0/v1 has the offset of its last one inside.
+        let starts_with = batch.magic == Magic::V2 || batch.attributes.codec() == Ok(Codec::None);
+        if starts_with && batch.base_offset > self.offset {
             return wrong(format!(
                 "the batch at byte {} of the segment starts with offset {}, above {}",
                 self.position, batch.base_offset, self.offset
@@ -133,6 +135,33 @@ mod tests {
         // The largest base offset there is: nothing overflows.
         let (entries, _, _) = read::<OffsetPosition>(&hex("7fffffff 00000001"), i64::MAX);
         assert_eq!(entries[0].offset, i64::MIN + i64::from(i32::MAX) - 1);
+    }
+
+    #[test]
+    fn compared_with_batches() {
+        // v2, offsets 50 to 53.
+        let v2 = hex("0000000000000032 00000031 00000005 02 00000000 0000 00000003");
+        let v2 = [v2, vec![0; 34]].concat();
+        // v1, gzip: 53 is the last of the messages inside.
+        let v1 = hex("0000000000000035 00000016 00000000 01 01 0000000000000000");
+        let compare = |offset, bytes: &[u8]| {
+            let entry = OffsetPosition { offset, position: 7, relative_offset: 0 };
+            let batch = BatchHeader::parse(bytes, 7).unwrap();
+            match entry.compare(Some(&batch)) {
+                Ok(None) => String::new(),
+                Ok(Some(mismatch)) => mismatch.line,
+                Err(wrong) => wrong.to_string(),
+            }
+        };
+        assert_eq!(compare(53, &v2), "");
+        assert_eq!(compare(53, &v1), "");
+        assert_eq!(compare(50, &v2), "  Index offset: 50, log offset: 53");
+        assert_eq!(compare(54, &v2), "  Index offset: 54, log offset: 53");
+        assert_eq!(compare(50, &v1), "  Index offset: 50, log offset: 53");
+        assert_eq!(
+            compare(49, &v2),
+            "position: the batch at byte 7 of the segment starts with offset 50, above 49"
+        );
     }
 
     #[test]

@@ -149,6 +149,25 @@ mod tests {
     }
 
     #[test]
+    fn compared_with_batches() {
+        // v1, offset 53, timestamp 9.
+        let bytes = hex("0000000000000035 00000016 00000000 01 00 0000000000000009");
+        let batch = BatchHeader::parse(&bytes, 0).unwrap();
+        let compare = |timestamp, offset| {
+            TimestampOffset { timestamp, offset, relative_offset: 0 }
+                .compare(Some(&batch))
+                .map(|mismatch| mismatch.map(|mismatch| mismatch.line).unwrap_or_default())
+                .unwrap()
+        };
+        assert_eq!(compare(9, 53), "");
+        assert_eq!(compare(8, 53), "  Index timestamp: 8, log timestamp: 9");
+        assert_eq!(compare(8, 52), "Indexed offset: 52, found log offset: 53");
+        let entry = TimestampOffset { timestamp: 9, offset: 54, relative_offset: 4 };
+        let wrong = entry.compare(None).unwrap_err().to_string();
+        assert_eq!(wrong, "relative_offset: the segment ends before offset 54");
+    }
+
+    #[test]
     fn kafkas_own_check_looks_at_both_ends_only() {
         let entry = |(timestamp, offset)| TimestampOffset { timestamp, offset, relative_offset: 0 };
         let check = |first, last, length| {
