@@ -1,4 +1,13 @@
 //! Entries of side files: the lines of `kafka-dump-log`, and JSON.
+//!
+//! JSON has a line for each entry, `{"type":"offset_index","offset","position"}`,
+//! `{"type":"time_index","timestamp","offset"}`, `{"type":"aborted_txn","version",…}` or
+//! `{"type":"producer","producer_id",…,"batch":{…} or null}`, with `warnings` if the
+//! segment has something else; an `error` line of kind `side_file` behind the entry that is
+//! wrong, or in its place; and `{"type":"side_file","path","entries","file_size",
+//! "entry_count","trailing_bytes","trailing_kind","log"}` last. `entries` is the type of
+//! the entries, `trailing_kind` null, `zero_padding` or `partial_entry`, and `log` the
+//! segment that they were compared with, or null.
 
 use std::io::{self, Write};
 use std::path::Path;
