@@ -12,4 +12,5 @@ mod opened;
 pub mod recompress;
 pub mod report;
 pub mod rewrite;
+pub mod side;
 pub mod source;

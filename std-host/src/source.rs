@@ -1,4 +1,5 @@
-//! Segments as files and pipes: the only place that opens inputs.
+//! Segments, and the files beside them, as files and pipes: the only place that opens
+//! inputs.
 //!
 //! A segment is read in pieces through the core's [`BatchReader`], whatever its size: no
 //! mapping (a file that shrinks would kill the program) and no slurping. Memory follows
@@ -56,12 +57,7 @@ impl Segment {
         if path.as_os_str() == "-" {
             return Ok(Self::new(Box::new(io::stdin()), None, largest, max_bytes));
         }
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        let len = metadata.is_file().then_some(metadata.len());
+        let (file, len) = open(path)?;
         advise(&file);
         let input = match len {
             Some(_) => Input::File(file),
@@ -130,15 +126,9 @@ impl Segment {
     pub fn feed(&mut self) -> io::Result<bool> {
         let spare = self.reader.spare();
         let most = spare.len().min(usize::try_from(self.budget).unwrap_or(usize::MAX));
-        let n = loop {
-            let read = match &mut self.input {
-                Input::File(file) => file.read(&mut spare[..most]),
-                Input::Stream(input) => input.read(&mut spare[..most]),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => break result?,
-            }
+        let n = match &mut self.input {
+            Input::File(file) => read(file, &mut spare[..most])?,
+            Input::Stream(input) => read(input, &mut spare[..most])?,
         };
         self.budget -= n as u64;
         if n == 0 {
@@ -188,6 +178,118 @@ impl Segment {
                 self.feed()?;
             }
         }
+    }
+}
+
+/// Opens a file for reading, and tells its length if it is a regular one.
+fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let len = metadata.is_file().then_some(metadata.len());
+    Ok((file, len))
+}
+
+/// Reads once; 0 at the end.
+fn read(input: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(to) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// A regular file beside a segment, up to the length it had when it was opened.
+#[derive(Debug)]
+pub struct SideInput {
+    file: File,
+    len: u64,
+    position: u64,
+}
+
+impl SideInput {
+    /// Opens a file for reading, and nothing else.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        // Asked before: to open a pipe is to wait for who writes it.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let (file, len) = open(path)?;
+        Ok(Self { file, len: len.unwrap_or(0), position: 0 })
+    }
+
+    /// Length when it was opened.
+    #[must_use]
+    pub const fn opened_len(&self) -> u64 {
+        self.len
+    }
+
+    /// Goes to a position.
+    pub fn seek_to(&mut self, position: u64) -> io::Result<()> {
+        self.position = self.file.seek(SeekFrom::Start(position))?;
+        Ok(())
+    }
+
+    /// Fills a buffer, or what is left of the file.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.len.saturating_sub(self.position)).unwrap_or(usize::MAX);
+        let most = buffer.len().min(left);
+        let mut filled = 0;
+        while filled < most {
+            match read(&mut self.file, &mut buffer[filled..most])? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        self.position += filled as u64;
+        Ok(filled)
+    }
+}
+
+/// The headers of a segment's batches, each read where it is asked for.
+#[derive(Debug)]
+pub struct BatchHeaders {
+    input: SideInput,
+    /// Bytes of the segment from `start` on. Small batches have many headers in one page.
+    page: [u8; 4096],
+    start: u64,
+    filled: usize,
+}
+
+impl BatchHeaders {
+    /// Opens a segment, `None` if there is none.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        match SideInput::open(path) {
+            Ok(input) => Ok(Some(Self { input, page: [0; 4096], start: 0, filled: 0 })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The header of the batch that starts at `position`, `None` if no whole one does.
+    ///
+    /// Its CRC is not checked: that of the batch is what `verify` is for.
+    pub fn at(&mut self, position: u64) -> io::Result<Option<BatchHeader>> {
+        let here = match self.header_in_page(position) {
+            None if position < self.input.len => {
+                self.input.seek_to(position)?;
+                self.filled = self.input.fill(&mut self.page)?;
+                self.start = position;
+                self.header_in_page(position)
+            }
+            here => here,
+        };
+        let end = |header: &BatchHeader| position.checked_add(header.size);
+        let fits = |header: &BatchHeader| end(header).is_some_and(|end| end <= self.input.len);
+        Ok(here.filter(|header| header.is_plausible() && fits(header)))
+    }
+
+    fn header_in_page(&self, position: u64) -> Option<BatchHeader> {
+        let at = usize::try_from(position.checked_sub(self.start)?).ok()?;
+        BatchHeader::parse(self.page[..self.filled].get(at..)?, position).ok()
     }
 }
 
@@ -292,6 +394,26 @@ mod tests {
         assert_eq!(tail, Tail { kind: TailKind::Clean, position: bytes.len() as u64, bytes: 0 });
         let (seen, _) = read_all(&bytes, 1000);
         assert_eq!(seen, ["0+64", "72 batch_length_limit", "1572989+66"]);
+    }
+
+    #[test]
+    fn headers_where_they_are_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0.log");
+        assert!(BatchHeaders::open(&path).unwrap().is_none());
+        assert!(BatchHeaders::open(directory.path()).is_err());
+        let bytes = [entry(3), entry(6000), entry(5)].concat();
+        std::fs::write(&path, &bytes).unwrap();
+        let mut headers = BatchHeaders::open(&path).unwrap().unwrap();
+        let mut at = |position| headers.at(position).unwrap().map(|header| header.size);
+        assert_eq!([at(0), at(64), at(6125)], [Some(64), Some(6061), Some(66)]);
+        assert_eq!([at(64), at(0)], [Some(6061), Some(64)], "back again");
+        let end = bytes.len() as u64;
+        assert_eq!([at(1), at(end - 1), at(end), at(u64::MAX >> 1)], [None; 4]);
+        // The last one is cut.
+        std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        let mut headers = BatchHeaders::open(&path).unwrap().unwrap();
+        assert_eq!(headers.at(6125).unwrap(), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod dump;
+mod dump_side;
 mod recompress;
 mod snappy;
 mod verify;
@@ -24,6 +25,11 @@ fn segment(name: &str) -> PathBuf {
 
 fn case(name: &str) -> PathBuf {
     corpus().join("cases").join(name).join("input.log")
+}
+
+/// A file beside a segment.
+fn side(name: &str) -> PathBuf {
+    corpus().join("side").join(name)
 }
 
 fn program() -> Command {
@@ -135,8 +141,9 @@ fn wrong_usage_is_2() {
         &["analyze", "--format", "xml", log],
         &["analyze", "--no-such-option", log],
         &["dump", "--format", "csv", log],
-        &["dump", "00000000000000000000.index"],
         &["dump", "leader-epoch-checkpoint"],
+        &["dump", "00000000000000000004-0000000001.checkpoint"],
+        &["verify", "00000000000000000000.index"],
         &["analyze", "00000000000000000000.timeindex"],
         &["verify", "00000000000000000000.snapshot"],
         &["cursor", "inspect", log],
@@ -175,6 +182,9 @@ fn what_cannot_be_read_is_1_and_stops_nothing() {
     let directory = empty.path().to_str().unwrap();
     let log = segment("levels.log");
     let log = log.to_str().unwrap();
+    let index = run(["dump", "/nonexistent/0.index", log]).expect(1);
+    assert!(index.err.contains("std-host: /nonexistent/0.index: "), "{}", index.err);
+    assert!(index.out.contains("levels.log"), "the other file is still read");
     for command in ["analyze", "dump", "verify"] {
         let missing = run([command, "/nonexistent/0.log"]).expect(1);
         assert!(missing.err.contains("std-host: /nonexistent/0.log: "), "{}", missing.err);
@@ -206,6 +216,7 @@ fn inputs_stay_as_they_are() {
     run(["analyze", path]).expect(3);
     run(["analyze", "--format", "json", "--threads", "2", path]).expect(3);
     run(["dump", "--print-data-log", path]).expect(3);
+    run(["dump", partition.join("00000000000000000000.index").to_str().unwrap()]).expect(0);
     run(["verify", path]).expect(3);
     assert_eq!((snapshot(directory.path()), snapshot(&partition)), before);
     // The report may not become a new file beside them either.

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logseg_core::{BatchHeader, Error, Limits, Magic, Tail};
 
-use super::{LimitArgs, Outcome, Stop, refuse_side_files};
+use super::{LimitArgs, Outcome, Stop, is_side_file, refuse};
 use crate::analysis::{AnalysisReport, Fault, Figures, SegmentReport, Trailing};
 use crate::codec_spec::{self, CodecSpec};
 use crate::dump::{codec_name, json::tail_name};
@@ -98,7 +98,7 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
     let specs =
         codec_spec::parse_list(&args.codecs).map_err(|error| Stop::Usage(error.to_string()))?;
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.logs).cloned().collect();
-    refuse_side_files(&paths)?;
+    refuse(&paths, is_side_file)?;
     let found = source::find(&paths);
     let output = args.output.as_deref().filter(|output| output.as_os_str() != "-");
     if let Some(output) = output {

@@ -1,4 +1,7 @@
-//! `std-host dump`: what is in a segment, as `kafka-dump-log` shows it, or as JSON.
+//! `std-host dump`: what is in a segment or a file beside it, as `kafka-dump-log` shows
+//! it, or as JSON.
+
+mod side;
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,17 +9,19 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use logseg_core::{Tail, TailKind};
 
-use super::{LimitArgs, Outcome, Stop, find_segments};
+use super::{LimitArgs, Outcome, Stop, find_segments, is_checkpoint, refuse};
 use crate::dump::{BatchReader, Listed, json, text};
+use crate::side::SideFile;
 use crate::source::{Item, Segment};
 
-/// Shows the batches of segments, and their records
+/// Shows the batches of segments and their records, and the entries of files beside them
 ///
 /// The text has the lines of kafka-dump-log, whose options are taken under their own
 /// names. No key or value is printed without --print-data-log.
 #[derive(Debug, clap::Args)]
 pub(super) struct DumpArgs {
-    /// Segment files, partition directories or log directories; - is standard input
+    /// Segment files, partition directories or log directories; - is standard input.
+    /// Index files and snapshots: .index .timeindex .txnindex .snapshot
     #[arg(value_name = "PATH", required_unless_present = "files")]
     paths: Vec<PathBuf>,
     /// The same as a comma-separated list
@@ -34,6 +39,12 @@ pub(super) struct DumpArgs {
     /// Leave out the metadata of records
     #[arg(long)]
     skip_record_metadata: bool,
+    /// Check .index and .timeindex without listing their entries
+    #[arg(long)]
+    verify_index_only: bool,
+    /// Check .index and .timeindex as a broker does when it starts, and nothing else
+    #[arg(long)]
+    index_sanity_check: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -51,11 +62,15 @@ enum Format {
 
 pub(super) fn run(args: &DumpArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
-    let segments = find_segments(&paths, outcome)?;
+    refuse(&paths, is_checkpoint)?;
+    let files = find_segments(&paths, outcome);
     let mut reader = BatchReader::new(args.limits.limits());
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    for path in &segments {
-        dump_file(args, path, &mut reader, &mut out, outcome)?;
+    for path in &files {
+        match SideFile::of(path) {
+            Some(kind) => side::dump(args, path, kind, &mut out, outcome)?,
+            None => dump_file(args, path, &mut reader, &mut out, outcome)?,
+        }
     }
     out.flush()?;
     Ok(())

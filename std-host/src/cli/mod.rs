@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::side::SideFile;
 use crate::source;
 
 /// Reads, measures and checks Apache Kafka log segments. Inputs are never changed.
@@ -155,27 +156,30 @@ impl Outcome {
     }
 }
 
-/// Refuses files beside a segment that are not built yet.
-fn refuse_side_files(paths: &[PathBuf]) -> Result<(), Stop> {
-    for path in paths {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-        if matches!(end, "index" | "timeindex" | "txnindex" | "snapshot" | "checkpoint")
-            || name.ends_with("-checkpoint")
-        {
-            return Err(Stop::Usage(format!(
-                "{}: side files are not supported yet, only .log files are",
-                path.display()
-            )));
-        }
+/// Refuses kinds of files that a command does not read.
+fn refuse(paths: &[PathBuf], is_refused: fn(&Path) -> bool) -> Result<(), Stop> {
+    match paths.iter().find(|path| is_refused(path)) {
+        Some(path) => Err(Stop::Usage(format!(
+            "{}: files of this kind are not supported by this command",
+            path.display()
+        ))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn is_checkpoint(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.ends_with(".checkpoint") || name.ends_with("-checkpoint")
+}
+
+/// A file that lies beside segments but is none.
+fn is_side_file(path: &Path) -> bool {
+    is_checkpoint(path) || SideFile::of(path).is_some()
 }
 
 /// The segments that paths stand for; what cannot be looked at, and that there are none,
 /// is told.
-fn find_segments(paths: &[PathBuf], outcome: &mut Outcome) -> Result<Vec<PathBuf>, Stop> {
-    refuse_side_files(paths)?;
+fn find_segments(paths: &[PathBuf], outcome: &mut Outcome) -> Vec<PathBuf> {
     let found = source::find(paths);
     for (path, error) in &found.failures {
         outcome.fail_file(path, error);
@@ -183,7 +187,7 @@ fn find_segments(paths: &[PathBuf], outcome: &mut Outcome) -> Result<Vec<PathBuf
     if found.segments.is_empty() && found.failures.is_empty() {
         outcome.fail(format_args!("no *.log file below the given paths"));
     }
-    Ok(found.segments)
+    found.segments
 }
 
 /// Largest batch that is taken into memory, and most bytes one may decompress to.

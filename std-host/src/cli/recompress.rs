@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use logseg_core::{BatchHeader, Error, ErrorKind, Tail, TailKind};
 
-use super::{LimitArgs, Outcome, Stop, refuse_side_files};
+use super::{LimitArgs, Outcome, Stop, is_side_file, refuse};
 use crate::codec_spec::{self, CodecSpec};
 use crate::recompress::NotDone;
 use crate::rewrite::Rewriter;
@@ -57,7 +57,7 @@ enum Halt {
 }
 
 pub(super) fn run(args: &RecompressArgs, outcome: &mut Outcome) -> Result<(), Stop> {
-    refuse_side_files(std::slice::from_ref(&args.input))?;
+    refuse(std::slice::from_ref(&args.input), is_side_file)?;
     let limits = args.limits.limits();
     let name = args.input.display().to_string();
     let mut segment = match Segment::open(&args.input, limits.batch, None) {

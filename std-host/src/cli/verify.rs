@@ -13,7 +13,7 @@ use logseg_core::{
 };
 use serde::Serialize;
 
-use super::{LimitArgs, Outcome, Stop, find_segments};
+use super::{LimitArgs, Outcome, Stop, find_segments, is_side_file, refuse};
 use crate::codecs::HostCodecs;
 use crate::dump::BatchReader;
 use crate::dump::json::{self, Fault, tail_name};
@@ -48,7 +48,8 @@ enum Format {
 }
 
 pub(super) fn run(args: &VerifyArgs, outcome: &mut Outcome) -> Result<(), Stop> {
-    let segments = find_segments(&args.paths, outcome)?;
+    refuse(&args.paths, is_side_file)?;
+    let segments = find_segments(&args.paths, outcome);
     let limits = args.limits.limits();
     let mut codecs = HostCodecs::default();
     let mut window = vec![0; WINDOW];

@@ -2,6 +2,7 @@
 
 pub mod digest;
 pub(crate) mod json;
+pub(crate) mod side;
 pub(crate) mod text;
 
 use std::convert::Infallible;
