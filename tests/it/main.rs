@@ -1,6 +1,7 @@
 //! One binary, a module a concern.
 
 mod cases;
+mod compress;
 mod encoders;
 mod large;
 mod law;
