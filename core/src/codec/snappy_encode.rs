@@ -1,8 +1,9 @@
 //! Writes one raw snappy block: its length, then elements. `snappy.rs` has the layout.
 //!
-//! The search is that of `CompressFragment` of C++ snappy 1.1, which snappy-java calls:
+//! The search is that of `CompressFragment` of C++ snappy as snappy-java 1.1.8.3 has it:
 //! greedy, by a table of the last position of each hash of four bytes, whose steps grow
-//! where nothing is found.
+//! where nothing is found. The crate `snap` follows an older version, which hashes
+//! otherwise into the tables of blocks up to 8 KiB; for larger blocks they are equal.
 
 use super::out::{Out, common_len, load32};
 
@@ -36,6 +37,12 @@ pub(crate) fn compress_block(input: &[u8], table: &mut Table, room: &mut [u8]) -
     Some(out.len())
 }
 
+/// The same for tables of all sizes: a small one takes the low bits.
+#[inline(always)]
+const fn hash(bytes: u32) -> usize {
+    (bytes.wrapping_mul(0x1e35_a7bd) >> (32 - TABLE_LOG)) as usize
+}
+
 /// Puts `at` in the table, and gives what was there.
 #[inline(always)]
 fn swap(table: &mut [u16], hash: usize, at: usize) -> usize {
@@ -49,7 +56,8 @@ fn copies(input: &[u8], table: &mut Table, out: &mut Out<'_>) -> Option<usize> {
     let log = (usize::BITS - (input.len() - 1).leading_zeros()).clamp(TABLE_LOG_LEAST, TABLE_LOG);
     let table = table.get_mut(..1 << log)?;
     table.fill(0);
-    let hash = |bytes: u32| (bytes.wrapping_mul(0x1e35_a7bd) >> (32 - log)) as usize;
+    let mask = table.len() - 1;
+    let hash = |bytes: u32| hash(bytes) & mask;
     let limit = input.len() - MARGIN;
     let mut emitted = 0;
     let mut at = 1;
