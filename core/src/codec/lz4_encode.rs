@@ -14,7 +14,8 @@
 //! comes next; the bytes come out the same.
 
 use super::compress::{Compress, Written};
-use super::out::{Out, Waiting, common_len, load32};
+use super::matches::{Waiting, common_len, load32};
+use super::out::Out;
 use super::{CodecError, Pause};
 use crate::batch::Magic;
 

@@ -10,6 +10,8 @@ mod held;
 pub mod lz4;
 #[cfg(feature = "lz4")]
 pub mod lz4_encode;
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+mod matches;
 pub(crate) mod out;
 #[cfg(feature = "snappy")]
 pub mod snappy;

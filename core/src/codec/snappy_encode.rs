@@ -5,7 +5,8 @@
 //! where nothing is found. The crate `snap` follows an older version, which hashes
 //! otherwise into the tables of blocks up to 8 KiB; for larger blocks they are equal.
 
-use super::out::{Out, common_len, load32};
+use super::matches::{common_len, load32};
+use super::out::Out;
 
 /// Largest table: of 2^14 positions.
 pub(crate) const TABLE_LOG: u32 = 14;

@@ -8,7 +8,8 @@
 //! xerial/snappy-java.
 
 use super::compress::{Compress, Written};
-use super::out::{Out, Waiting};
+use super::matches::Waiting;
+use super::out::Out;
 use super::snappy_encode::{Table, block_bound, compress_block};
 use super::{CodecError, CodecErrorKind, Pause};
 
