@@ -1,5 +1,6 @@
 //! One binary, a module a concern.
 
+mod builder;
 mod cases;
 mod compress;
 mod encoders;

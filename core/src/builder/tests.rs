@@ -195,6 +195,7 @@ fn delete_horizon_and_a_last_offset_of_ones_own() {
 }
 
 /// The two records of the compressed vectors.
+#[cfg(any(feature = "lz4", feature = "snappy"))]
 fn two(builder: &mut Builder<'_>) {
     builder.append(T, Some(b"k"), Some(&[b'a'; 32]), &[]).unwrap();
     builder.append(T + 1, Some(b"k"), Some(&[b'a'; 32]), &[]).unwrap();
