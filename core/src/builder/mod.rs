@@ -58,7 +58,7 @@ use crate::error::{BuilderFault, Error, ErrorKind};
 use sizes::{
     LOG_OVERHEAD, batch_header_size, body_size, fields_size, legacy_record_size, record_size,
 };
-use write::{MessageFields, Put, RecordFields, V2Header};
+use write::{Encode, MessageFields, Put, RawMessage, RecordFields, V2Header};
 
 /// Largest timestamp of a batch, and the offset that goes with it: what the time index
 /// gets.
@@ -243,12 +243,12 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
         self.check_order(offset)?;
         self.check_delta(offset)?;
         self.check_room(header.size)?;
-        let behind_offset = entry.get(8..).unwrap_or_default();
-        let inner = self.inner_offset(offset);
-        self.write(header.size, |put| {
-            put.put(&inner.to_be_bytes())?;
-            put.put(behind_offset)
-        })?;
+        let message_bytes = RawMessage {
+            offset: self.inner_offset(offset),
+            crc: header.crc,
+            behind_offset: entry.get(8..).unwrap_or_default(),
+        };
+        self.write(header.size, &message_bytes)?;
         if self.base_timestamp.is_none() {
             self.base_timestamp = Some(message.timestamp);
         }
@@ -579,7 +579,7 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
             }
             self.check_room(size)?;
             let record = RecordFields { body, timestamp_delta, offset_delta, key, value, headers };
-            self.write(size, |put| record.write(put))?;
+            self.write(size, &record)?;
             (size, timestamp, None)
         } else {
             if headers.len() > 0 {
@@ -599,11 +599,7 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
                 key,
                 value,
             };
-            let mut crc = 0;
-            self.write(size, |put| {
-                crc = message.write(put)?;
-                Ok(())
-            })?;
+            let crc = self.write(size, &message)?;
             (size, timestamp, Some(crc))
         };
         if self.base_timestamp.is_none() {
@@ -700,16 +696,12 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
     }
 
     /// Writes a record of `size` bytes, for which there is room.
-    fn write(
-        &mut self,
-        size: u64,
-        mut record: impl FnMut(&mut dyn Put) -> Result<(), ErrorKind>,
-    ) -> Result<(), Error> {
+    fn write(&mut self, size: u64, record: &impl Encode) -> Result<u32, Error> {
         let done = if self.compressor.is_some() {
-            record(&mut Feed { builder: self })
+            record.encode(&mut Feed { builder: self })
         } else {
             let mut out = Out::new(self.buffer.spare(usize::try_from(size).unwrap_or(usize::MAX)));
-            let done = record(&mut out);
+            let done = record.encode(&mut out);
             if done.is_ok() {
                 let written = out.len();
                 self.buffer.commit(written);

@@ -16,10 +16,19 @@ pub(super) trait Put {
 impl Put for Out<'_> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
-        let (need, have) = (self.len() + bytes.len(), self.len());
+        if self.bytes(bytes).is_some() {
+            return Ok(());
+        }
         // Room was made for the record, so this is never so.
-        self.bytes(bytes).ok_or(ErrorKind::BufferTooSmall { need: need as u64, have: have as u64 })
+        let (need, have) = (self.len() + bytes.len(), self.len());
+        Err(ErrorKind::BufferTooSmall { need: need as u64, have: have as u64 })
     }
+}
+
+/// What is appended.
+pub(super) trait Encode {
+    /// Writes all of it; gives the CRC of a message, and 0 for others.
+    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind>;
 }
 
 /// Small fields that lie behind one another, to be put at once.
@@ -33,15 +42,29 @@ impl<const N: usize> Fields<N> {
         Self { bytes: [0; N], len: 0 }
     }
 
-    fn add(mut self, field: &[u8]) -> Self {
+    #[inline(always)]
+    fn add(&mut self, field: &[u8]) {
         let spare = self.bytes.get_mut(self.len..).unwrap_or_default();
-        self.len += Out::new(spare).some(field);
-        self
+        if let Some(to) = spare.get_mut(..field.len()) {
+            to.copy_from_slice(field);
+            self.len += field.len();
+        }
     }
 
-    fn varint(self, value: i64) -> Self {
-        let (bytes, len) = encode_varlong(value);
-        self.add(bytes.get(..len).unwrap_or_default())
+    #[inline(always)]
+    fn varint(&mut self, value: i64) {
+        // Most take one byte.
+        let zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
+        match (u8::try_from(zigzag), self.bytes.get_mut(self.len)) {
+            (Ok(byte @ ..0x80), Some(slot)) => {
+                *slot = byte;
+                self.len += 1;
+            }
+            _ => {
+                let (bytes, len) = encode_varlong(value);
+                self.add(bytes.get(..len).unwrap_or_default());
+            }
+        }
     }
 
     fn as_slice(&self) -> &[u8] {
@@ -65,28 +88,37 @@ pub(super) struct RecordFields<'a, H> {
     pub(super) headers: H,
 }
 
-impl<'h, H: ExactSizeIterator<Item = Header<'h>> + Clone> RecordFields<'_, H> {
-    pub(super) fn write(&self, put: &mut dyn Put) -> Result<(), ErrorKind> {
-        let prefix = Fields::<26>::new()
-            .varint(self.body.cast_signed())
-            .add(&[0])
-            .varint(self.timestamp_delta)
-            .varint(self.offset_delta.into())
-            .varint(length(self.key).into());
+impl<'h, H: ExactSizeIterator<Item = Header<'h>> + Clone> Encode for RecordFields<'_, H> {
+    #[inline]
+    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
+        let mut prefix = Fields::<26>::new();
+        prefix.varint(self.body.cast_signed());
+        prefix.add(&[0]); // attributes
+        prefix.varint(self.timestamp_delta);
+        prefix.varint(self.offset_delta.into());
+        prefix.varint(length(self.key).into());
         put.put(prefix.as_slice())?;
         put.put(self.key.unwrap_or_default())?;
-        put.put(Fields::<5>::new().varint(length(self.value).into()).as_slice())?;
+        put_length(put, self.value)?;
         put.put(self.value.unwrap_or_default())?;
-        let count = i64::try_from(self.headers.len()).unwrap_or(i64::MAX);
-        put.put(Fields::<10>::new().varint(count).as_slice())?;
+        let mut count = Fields::<10>::new();
+        count.varint(i64::try_from(self.headers.len()).unwrap_or(i64::MAX));
+        put.put(count.as_slice())?;
         for Header { key, value } in self.headers.clone() {
-            put.put(Fields::<5>::new().varint(length(Some(key)).into()).as_slice())?;
+            put_length(put, Some(key))?;
             put.put(key)?;
-            put.put(Fields::<5>::new().varint(length(value).into()).as_slice())?;
+            put_length(put, value)?;
             put.put(value.unwrap_or_default())?;
         }
-        Ok(())
+        Ok(0)
     }
+}
+
+#[inline(always)]
+fn put_length<P: Put>(put: &mut P, field: Option<&[u8]>) -> Result<(), ErrorKind> {
+    let mut fields = Fields::<5>::new();
+    fields.varint(length(field).into());
+    put.put(fields.as_slice())
 }
 
 /// A v0/v1 message that is not compressed.
@@ -100,16 +132,16 @@ pub(super) struct MessageFields<'a> {
     pub(super) value: Option<&'a [u8]>,
 }
 
-impl MessageFields<'_> {
-    /// Gives the CRC as well.
-    pub(super) fn write(&self, put: &mut dyn Put) -> Result<u32, ErrorKind> {
+impl Encode for MessageFields<'_> {
+    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
         let [_, attributes] = self.attributes.to_be_bytes();
         // What the CRC covers, up to the key.
-        let mut covered = Fields::<14>::new().add(&[self.magic.number(), attributes]);
+        let mut covered = Fields::<14>::new();
+        covered.add(&[self.magic.number(), attributes]);
         if self.magic == Magic::V1 {
-            covered = covered.add(&self.timestamp.to_be_bytes());
+            covered.add(&self.timestamp.to_be_bytes());
         }
-        let covered = covered.add(&length(self.key).to_be_bytes());
+        covered.add(&length(self.key).to_be_bytes());
         let (key, value) = (self.key.unwrap_or_default(), self.value.unwrap_or_default());
         let value_length = length(self.value).to_be_bytes();
         let mut sum = crc32fast::Hasher::new();
@@ -119,17 +151,32 @@ impl MessageFields<'_> {
         let crc = sum.finalize();
         // The size field is behind the offset, and counts from the CRC on.
         let size = covered.len + key.len() + value_length.len() + value.len() + 4;
-        let size = i32::try_from(size).unwrap_or(i32::MAX);
-        let start = Fields::<30>::new()
-            .add(&self.offset.to_be_bytes())
-            .add(&size.to_be_bytes())
-            .add(&crc.to_be_bytes())
-            .add(covered.as_slice());
+        let mut start = Fields::<30>::new();
+        start.add(&self.offset.to_be_bytes());
+        start.add(&i32::try_from(size).unwrap_or(i32::MAX).to_be_bytes());
+        start.add(&crc.to_be_bytes());
+        start.add(covered.as_slice());
         put.put(start.as_slice())?;
         put.put(key)?;
         put.put(&value_length)?;
         put.put(value)?;
         Ok(crc)
+    }
+}
+
+/// A message as it stands, but for its offset.
+pub(super) struct RawMessage<'a> {
+    pub(super) offset: i64,
+    pub(super) crc: u32,
+    /// From the size field on.
+    pub(super) behind_offset: &'a [u8],
+}
+
+impl Encode for RawMessage<'_> {
+    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
+        put.put(&self.offset.to_be_bytes())?;
+        put.put(self.behind_offset)?;
+        Ok(self.crc)
     }
 }
 
