@@ -1,7 +1,9 @@
 //! Reads the whole corpus under an allocator that ends the process when it is called.
 //!
+//! Then it builds batches of what it read, of every version, with none, snappy and lz4.
+//!
 //! Lent are a window, a workspace for zstd, and the files themselves or a buffer that
-//! they pass through. The C code of
+//! they pass through; for building an output and what the encoders work in. The C code of
 //! zstd calls malloc and not this allocator; that it gets by with the workspace is
 //! what `ZSTD_initStaticDCtx` is for: it has no allocator to call.
 
@@ -9,9 +11,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use logseg_core::codec::zstd;
+use logseg_core::builder::{BuilderOptions, LentBuffer, MemoryRecordsBuilder};
+use logseg_core::codec::{lz4_encode, xerial_encode, zstd};
 use logseg_core::error::ErrorKind;
-use logseg_core::{BatchReader, Batches, Builtin, Cpu, Event, Limits, Piece, Unpacker};
+use logseg_core::{
+    BatchReader, Batches, Builtin, BuiltinCompressors, Codec, Cpu, Event, Limits, Magic, Piece,
+    Unpacker,
+};
 use logseg_tests::corpus;
 
 /// Armed, it is an error to allocate or to free.
@@ -148,6 +154,49 @@ fn stream(
     }
 }
 
+/// Builds the records of a file once more, in batches of every version and of the codecs
+/// that core writes; gives their number, and that of the batches.
+fn rebuild(
+    file: &[u8],
+    window: &mut [u8],
+    workspace: &mut [u8],
+    output: &mut [u8],
+    compressors: &mut BuiltinCompressors<'_>,
+) -> (u64, u64) {
+    let (mut records, mut batches) = (0, 0);
+    for magic in [Magic::V0, Magic::V1, Magic::V2] {
+        for codec in [Codec::None, Codec::Snappy, Codec::Lz4] {
+            let options = BuilderOptions::new(magic, codec).with_write_limit(200 << 10);
+            let mut unpacker = unpacker(window, workspace);
+            let mut source = Batches::new(file, Cpu::detect());
+            let buffer = LentBuffer::new(output);
+            let Ok(mut builder) =
+                MemoryRecordsBuilder::new(buffer, options, compressors, Cpu::detect())
+            else {
+                continue;
+            };
+            loop {
+                match unpacker.poll(&mut source) {
+                    Ok(Event::End(_)) => break,
+                    Ok(Event::Record(record)) => {
+                        let (key, value) = (record.key, record.value);
+                        if builder.has_room_for(record.timestamp, key, value, &[])
+                            && builder.append(record.timestamp, key, value, &[]).is_ok()
+                        {
+                            records += 1;
+                        }
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+            if builder.build().is_ok_and(|batch| !batch.is_empty()) {
+                batches += 1;
+            }
+        }
+    }
+    (records, batches)
+}
+
 fn main() {
     let files = corpus::files();
     let mut workspace = vec![0; zstd::workspace_len(1 << zstd::WINDOW_LOG_MAX)];
@@ -156,6 +205,11 @@ fn main() {
     let mut large = vec![0; 4 << 20];
     let mut counts = [Counts::default(); 2];
     let mut streamed = Counts::default();
+    let mut output = vec![0; 1 << 20];
+    let mut lz4 = Box::<lz4_encode::Memory>::default();
+    let mut snappy = Box::<xerial_encode::Memory>::default();
+    let mut compressors = BuiltinCompressors::new().with_lz4(&mut lz4).with_snappy(&mut snappy);
+    let mut built = (0, 0);
     ARMED.store(true, Ordering::SeqCst);
     for (window, counts) in [&mut small, &mut large].into_iter().zip(&mut counts) {
         for file in &files {
@@ -165,12 +219,19 @@ fn main() {
     for file in &files {
         stream(&file.bytes, &mut input, &mut small, &mut workspace, &mut streamed);
     }
+    for file in &files {
+        let (records, batches) =
+            rebuild(&file.bytes, &mut large, &mut workspace, &mut output, &mut compressors);
+        built = (built.0 + records, built.1 + batches);
+    }
     let armed = ARMED.swap(false, Ordering::SeqCst);
     assert!(armed, "the guard was on to the end");
     let [small, large] = counts;
     println!("no_alloc: small window: {small:?}");
     println!("no_alloc: large window: {large:?}");
     println!("no_alloc: streamed: {streamed:?}");
+    println!("no_alloc: built: {built:?} records and batches");
+    assert!(built.0 > 20_000 && built.1 > 400);
     // All that the ten segments hold was read, and the same in all three ways.
     let records = corpus::segments()
         .iter()

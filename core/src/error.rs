@@ -185,6 +185,8 @@ pub enum ErrorKind {
         /// Bytes that were lent.
         have: u64,
     },
+    /// What a builder was asked for cannot be; it is as it was before.
+    Builder(BuilderFault),
 }
 
 impl ErrorKind {
@@ -213,6 +215,7 @@ impl ErrorKind {
             },
             Self::TooMuchOutput { .. } => "decompress_limit",
             Self::BufferTooSmall { .. } => "decompress_limit_buffer",
+            Self::Builder(_) => "builder",
         }
     }
 
@@ -235,6 +238,7 @@ impl ErrorKind {
                 "compressed records"
             }
             Self::BufferTooSmall { .. } => "buffer",
+            Self::Builder(_) => "builder",
         }
     }
 
@@ -291,6 +295,7 @@ impl fmt::Display for ErrorKind {
             Self::BufferTooSmall { need, have } => {
                 write!(f, "{need} bytes are needed, {have} were lent")
             }
+            Self::Builder(fault) => fault.fmt(f),
         }
     }
 }
@@ -403,6 +408,107 @@ impl fmt::Display for ControlFault {
             Self::NullValue => f.write_str("null value"),
             Self::ShortValue(n) => write!(f, "a value of {n} bytes is too short"),
             Self::ValueVersion(n) => write!(f, "value version {n}"),
+        }
+    }
+}
+
+/// What a builder refuses: where `MemoryRecordsBuilder.java` throws an
+/// `IllegalArgumentException` or `IllegalStateException`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum BuilderFault {
+    /// Closed for appends, built or aborted.
+    NotOpen,
+    /// Aborted: there is nothing to build.
+    Aborted,
+    /// Built already.
+    Built,
+    /// Magic 0 and 1 have no transactions.
+    Transactional,
+    /// Magic 0 and 1 have no control batches.
+    ControlBatch,
+    /// Magic 0 and 1 have no delete horizon.
+    DeleteHorizon,
+    /// Magic 0 and 1 have no producer state.
+    Idempotent,
+    /// The policy of clients before 0.11 knows no magic 2.
+    LegacyPolicy,
+    /// Offsets must increase.
+    OffsetOrder {
+        /// Of the record.
+        offset: i64,
+        /// Of the one before.
+        previous: i64,
+    },
+    /// The offset is too far from the base offset for an i32.
+    OffsetDelta {
+        /// Of the record.
+        offset: i64,
+        /// Of the batch.
+        base: i64,
+    },
+    /// Negative, and not −1.
+    Timestamp(i64),
+    /// Magic 0 and 1 have no record headers.
+    Headers,
+    /// A control record in a batch of data, or the other way round.
+    ControlRecord,
+    /// An end-transaction marker other than ABORT and COMMIT, or outside of a
+    /// transactional batch of a producer.
+    EndTxnMarker,
+    /// 2^31 − 1 records are there.
+    RecordCount,
+    /// The record takes more than 2^31 − 1 bytes, or has as many headers.
+    RecordSize {
+        /// Of the record in bytes.
+        size: u64,
+    },
+    /// The message is not one of the builder's magic, without codec, and whole.
+    Message,
+    /// Its offset is relative to a base that is not known yet.
+    RelativeOffset,
+    /// A transactional batch without a producer id.
+    ProducerId,
+    /// A producer id without an epoch.
+    ProducerEpoch,
+    /// A producer id without a sequence number, in a batch of data.
+    BaseSequence,
+}
+
+impl fmt::Display for BuilderFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotOpen => f.write_str("it is closed for record appends"),
+            Self::Aborted => f.write_str("it has been aborted"),
+            Self::Built => f.write_str("the records have been built already"),
+            Self::Transactional => f.write_str("magic 0 and 1 have no transactions"),
+            Self::ControlBatch => f.write_str("magic 0 and 1 have no control batches"),
+            Self::DeleteHorizon => f.write_str("magic 0 and 1 have no delete horizon"),
+            Self::Idempotent => f.write_str("magic 0 and 1 have no producer state"),
+            Self::LegacyPolicy => f.write_str("clients before 0.11 write magic 0 and 1 only"),
+            Self::OffsetOrder { offset, previous } => {
+                write!(f, "offset {offset} behind offset {previous}: offsets must increase")
+            }
+            Self::OffsetDelta { offset, base } => {
+                write!(f, "offset {offset} is too far from base offset {base}")
+            }
+            Self::Timestamp(timestamp) => write!(f, "negative timestamp {timestamp}"),
+            Self::Headers => f.write_str("magic 0 and 1 have no record headers"),
+            Self::ControlRecord => {
+                f.write_str("control records are for control batches, and data for others")
+            }
+            Self::EndTxnMarker => f.write_str(
+                "an end-transaction marker is ABORT or COMMIT in a transactional batch of a \
+                 producer",
+            ),
+            Self::RecordCount => f.write_str("a batch holds at most 2147483647 records"),
+            Self::RecordSize { size } => write!(f, "a record of {size} bytes is too large"),
+            Self::Message => f.write_str("no whole, uncompressed message of the builder's magic"),
+            Self::RelativeOffset => f.write_str("the record's offset is relative"),
+            Self::ProducerId => f.write_str("a transactional batch needs a producer id"),
+            Self::ProducerEpoch => f.write_str("a producer id needs a producer epoch"),
+            Self::BaseSequence => f.write_str("a producer id needs a base sequence"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads Apache Kafka log segments from memory the caller lends.
+//! Reads and writes Apache Kafka log segments in memory the caller lends.
 //!
 //! `no_std`, no allocation, no panics. A segment is a bare concatenation of
 //! entries: RecordBatch v2, or messages of the old formats v0 and v1, any of
@@ -21,6 +21,8 @@
 //! # Ok::<(), logseg_core::Error>(())
 //! ```
 //!
+//! [`MemoryRecordsBuilder`] writes batches of every version, as Kafka's own does.
+//!
 //! *Offset* is always Kafka's logical offset, *position* always bytes.
 #![no_std]
 #![deny(unsafe_code)]
@@ -41,6 +43,7 @@
 pub mod arch;
 pub mod batch;
 pub mod batches;
+pub mod builder;
 pub mod codec;
 pub mod cpu;
 pub mod crc32c;
@@ -56,7 +59,11 @@ pub use batch::{
     Record, Records, TimestampType,
 };
 pub use batches::{Batches, Tail, TailKind};
-pub use codec::{Builtin, Codec, CodecError, Codecs, Decompress, Pause, Progress};
+pub use builder::{BuilderOptions, LentBuffer, MemoryRecordsBuilder};
+pub use codec::{
+    Builtin, BuiltinCompressors, Codec, CodecError, Codecs, Compress, Compressors, Decompress,
+    Pause, Progress, Written,
+};
 pub use cpu::Cpu;
 pub use error::{Error, ErrorKind};
 pub use reader::{BatchReader, Entry};

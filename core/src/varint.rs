@@ -190,6 +190,28 @@ pub const fn varlong_len(value: i64) -> usize {
     bits.div_ceil(7) as usize
 }
 
+/// Writes a zig-zag varlong; gives it and its length, 1 to 10. That of an i32 is the same
+/// as its varint, of at most 5 bytes.
+#[must_use]
+pub const fn encode_varlong(value: i64) -> ([u8; 10], usize) {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    let mut bytes = [0; 10];
+    let mut left: &mut [u8] = &mut bytes;
+    let mut len = 0;
+    while let Some((slot, behind)) = left.split_first_mut() {
+        let [low, ..] = rest.to_le_bytes();
+        rest >>= 7;
+        len += 1;
+        if rest == 0 {
+            *slot = low & 0x7f;
+            break;
+        }
+        *slot = low | 0x80;
+        left = behind;
+    }
+    (bytes, len)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +235,8 @@ mod tests {
             assert_eq!(decode_varint(bytes), Ok((value, bytes.len())));
             assert_eq!(varint_len(value), bytes.len(), "{value}");
             assert_eq!(decode_varlong(bytes), Ok((i64::from(value), bytes.len())));
+            let (written, len) = encode_varlong(value.into());
+            assert_eq!(&written[..len], bytes);
             for cut in 0..bytes.len() {
                 assert_eq!(decode_varint(&bytes[..cut]), Err(VarintError::Incomplete));
             }
@@ -221,6 +245,7 @@ mod tests {
         assert_eq!(decode_varlong(&least), Ok((i64::MIN, 10)));
         assert_eq!(varlong_len(i64::MIN), 10);
         assert_eq!(varlong_len(i64::MAX), 10);
+        assert_eq!(encode_varlong(i64::MIN), (least, 10));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod codec_spec;
 pub mod codecs;
 pub mod cpu;
 pub mod dump;
+pub mod growing;
 pub mod measure;
 mod opened;
 pub mod recompress;

@@ -1,6 +1,8 @@
 //! One binary, a module a concern.
 
+mod builder;
 mod cases;
+mod compress;
 mod encoders;
 mod large;
 mod law;

@@ -243,9 +243,11 @@ pub fn unpack(codec: Codec, magic: u8, payload: &[u8]) -> Result<Vec<u8>, String
         Codec::Snappy => out = unpack_snappy(payload)?,
         Codec::Lz4 => {
             let mut frame = payload.to_vec();
-            if magic == 0 && frame.len() > 15 {
+            if magic == 0 && frame.len() > 6 {
                 let hc = if frame[4] & 0x08 == 0 { 6 } else { 14 };
-                frame[hc] = right_header_checksum(&frame[4..hc]);
+                if hc < frame.len() {
+                    frame[hc] = right_header_checksum(&frame[4..hc]);
+                }
             }
             FrameDecoder::new(&frame[..]).read_to_end(&mut out).map_err(text)?;
         }

@@ -265,8 +265,8 @@ pub fn walk<'a, 'p>(
     let mut answer = None;
     for cpu in Cpu::detect().tiers() {
         let records = records(&Batch::new(*batch.header(), batch.bytes(), cpu))?;
-        let (mut stepped, mut left) = (Vec::new(), records.clone());
-        while let Some(record) = left.next() {
+        let mut stepped = Vec::new();
+        for record in records.clone() {
             stepped.push(record.map(|record| owned(&record)));
         }
         let folded = records.fold(Vec::new(), |mut all, record| {

@@ -1,17 +1,30 @@
-//! Compression formats, one a file, behind one small trait.
+//! Compression formats, one a file, behind two small traits: [`Decompress`] and
+//! [`Compress`].
 
+pub mod compress;
 #[cfg(feature = "gzip")]
 pub mod gzip;
 #[cfg(any(feature = "gzip", feature = "lz4", feature = "snappy", feature = "zstd"))]
 mod held;
 #[cfg(feature = "lz4")]
 pub mod lz4;
+#[cfg(feature = "lz4")]
+pub mod lz4_encode;
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+mod matches;
+pub(crate) mod out;
 #[cfg(feature = "snappy")]
 pub mod snappy;
 #[cfg(feature = "snappy")]
+mod snappy_encode;
+#[cfg(feature = "snappy")]
 pub mod xerial;
+#[cfg(feature = "snappy")]
+pub mod xerial_encode;
 #[cfg(feature = "zstd")]
 pub mod zstd;
+
+pub use compress::{BuiltinCompressors, Compress, Compressors, Plain, Written};
 
 use core::fmt;
 
@@ -95,13 +108,14 @@ pub struct Progress {
     pub pause: Pause,
 }
 
-/// Why a decoder stopped.
+/// Why a decoder, or an encoder, stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Pause {
     /// All of the input is consumed, and more is wanted.
     InputDry,
-    /// The window has no room left, or too little for the next step.
+    /// The window, or the output of an encoder, has no room left, or too little for the
+    /// next step.
     WindowFull,
     /// The stream is complete; input behind it is not consumed.
     Finished,
@@ -267,4 +281,42 @@ impl Codecs for Builtin<'_> {
             _ => None,
         }
     }
+}
+
+#[cfg(test)]
+extern crate std;
+
+/// Bytes of four kinds: noise, one byte, text of few words, and noise that repeats from
+/// farther and farther back.
+#[cfg(all(test, any(feature = "lz4", feature = "snappy")))]
+pub(crate) fn shaped(len: usize, shape: usize) -> std::vec::Vec<u8> {
+    let mut seed = 1u32;
+    let mut noise = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 16) as u16
+    };
+    let mut bytes = std::vec::Vec::new();
+    while bytes.len() < len {
+        match shape {
+            0 => bytes.push(noise().to_le_bytes()[0]),
+            1 => bytes.push(b'a'),
+            2 => {
+                bytes.extend([&b"offset "[..], b"batch ", b"of ", b"a log "][noise() as usize % 4])
+            }
+            _ => {
+                let n = 1 + noise() as usize % 90;
+                let back = 1 + noise() as usize * 2;
+                for _ in 0..n {
+                    let byte = match bytes.len().checked_sub(back) {
+                        Some(at) => bytes[at],
+                        None => noise().to_le_bytes()[0],
+                    };
+                    bytes.push(byte);
+                }
+                bytes.push(noise().to_le_bytes()[0]);
+            }
+        }
+    }
+    bytes.truncate(len);
+    bytes
 }

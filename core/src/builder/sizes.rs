@@ -1,0 +1,186 @@
+//! What records take, exactly and at most.
+//!
+//! ```text
+//!  v0 record   14 + key + value                 (null counts 0), 12 more with offset and size
+//!  v1 record   22 + key + value
+//!  v2 record   varint(body) + body
+//!       body   1 + varlong(timestamp delta) + varint(offset delta)
+//!              + sized(key) + sized(value) + varint(headers) + Σ sized(key) + sized(value)
+//!      sized   varint(len) + len; null is the varint of −1, one byte
+//! ```
+//! Source: `AbstractRecords.java`, `LegacyRecord.java`, `DefaultRecord.java`,
+//! `DefaultRecordBatch.java` of Apache Kafka.
+
+use crate::batch::{Header, Magic};
+use crate::codec::Codec;
+use crate::varint::{varint_len, varlong_len};
+
+/// Offset and size before every entry (`Records.LOG_OVERHEAD`), in bytes.
+pub const LOG_OVERHEAD: u64 = 12;
+/// Header of a v2 batch (`RECORD_BATCH_OVERHEAD`), in bytes.
+pub const RECORD_BATCH_OVERHEAD: u64 = 61;
+/// Most bytes of a v2 record beside key, value and headers: 5 of length, 10 of timestamp
+/// delta, 5 of offset delta, 1 of attributes (`MAX_RECORD_OVERHEAD`).
+pub const MAX_RECORD_OVERHEAD: u64 = 21;
+
+/// Bytes of a v0/v1 message without offset and size, key and value: 14 or 22. Of a v2
+/// batch there is no such thing; it gives [`MAX_RECORD_OVERHEAD`].
+#[must_use]
+pub const fn record_overhead(magic: Magic) -> u64 {
+    match magic {
+        Magic::V0 => 14,
+        Magic::V1 => 22,
+        Magic::V2 => MAX_RECORD_OVERHEAD,
+    }
+}
+
+/// Bytes that a builder reserves before its records: the header of a v2 batch, or the
+/// wrapper of a compressed v0/v1 set.
+#[must_use]
+pub const fn batch_header_size(magic: Magic, codec: Codec) -> u64 {
+    match (magic, codec) {
+        (Magic::V2, _) => RECORD_BATCH_OVERHEAD,
+        (_, Codec::None) => 0,
+        (Magic::V0 | Magic::V1, _) => LOG_OVERHEAD + record_overhead(magic),
+    }
+}
+
+/// Bytes of a v0/v1 message, without its 12 of offset and size.
+#[must_use]
+pub fn legacy_record_size(magic: Magic, key: Option<&[u8]>, value: Option<&[u8]>) -> u64 {
+    record_overhead(magic) + len(key) + len(value)
+}
+
+/// Bytes of a v2 record.
+#[must_use]
+pub fn default_record_size(
+    offset_delta: i32,
+    timestamp_delta: i64,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[Header<'_>],
+) -> u64 {
+    let fields = fields_size(key, value, headers.iter().copied());
+    record_size(body_size(offset_delta, timestamp_delta, fields))
+}
+
+/// Most bytes of an entry with this one record (`estimateSizeInBytesUpperBound`), in a
+/// batch of its own. As in Kafka, the 12 bytes of offset and size that a message has
+/// inside a wrapper are not counted.
+#[must_use]
+pub fn estimate_size_in_bytes_upper_bound(
+    magic: Magic,
+    codec: Codec,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[Header<'_>],
+) -> u64 {
+    match magic {
+        Magic::V2 => {
+            let fields = fields_size(key, value, headers.iter().copied());
+            RECORD_BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + fields
+        }
+        Magic::V0 | Magic::V1 => {
+            let record = legacy_record_size(magic, key, value);
+            match codec {
+                Codec::None => LOG_OVERHEAD + record,
+                _ => batch_header_size(magic, codec) + record,
+            }
+        }
+    }
+}
+
+/// Size of a buffer for records that are uncompressed `size` bytes, headers included
+/// (`estimateSizeInBytes`): the same for codec none, otherwise half of it within 1 KiB
+/// and 64 KiB.
+#[must_use]
+pub const fn estimate_size_in_bytes(codec: Codec, size: u64) -> u64 {
+    match codec {
+        Codec::None => size,
+        _ if size / 2 < 1 << 10 => 1 << 10,
+        _ if size / 2 > 1 << 16 => 1 << 16,
+        _ => size / 2,
+    }
+}
+
+pub(super) fn len(field: Option<&[u8]>) -> u64 {
+    field.map_or(0, |bytes| bytes.len() as u64)
+}
+
+/// Bytes of a field with its length. Lengths beyond an i32 are refused elsewhere; the
+/// varint of any other is that of the i64.
+fn sized(field: Option<&[u8]>) -> u64 {
+    let n = field.map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+    varlong_len(n) as u64 + len(field)
+}
+
+/// Key, value and headers of a v2 record.
+pub(super) fn fields_size<'h>(
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: impl ExactSizeIterator<Item = Header<'h>>,
+) -> u64 {
+    let count = i64::try_from(headers.len()).unwrap_or(i64::MAX);
+    let headers: u64 = headers.map(|header| sized(Some(header.key)) + sized(header.value)).sum();
+    sized(key) + sized(value) + varlong_len(count) as u64 + headers
+}
+
+/// A v2 record without its length field.
+pub(super) const fn body_size(offset_delta: i32, timestamp_delta: i64, fields: u64) -> u64 {
+    1 + varlong_len(timestamp_delta) as u64 + varint_len(offset_delta) as u64 + fields
+}
+
+/// A v2 record from the size of its body.
+pub(super) const fn record_size(body: u64) -> u64 {
+    varlong_len(body.cast_signed()) as u64 + body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of the format reference, from Kafka's own classes.
+    #[test]
+    fn upper_bounds_of_every_version() {
+        let none = |magic, key, value| {
+            estimate_size_in_bytes_upper_bound(magic, Codec::None, key, value, &[])
+        };
+        let gzip = |magic, key, value| {
+            estimate_size_in_bytes_upper_bound(magic, Codec::Gzip, key, value, &[])
+        };
+        let (key, value) = (Some(&b"key"[..]), Some(&b"value"[..]));
+        assert_eq!((none(Magic::V0, key, value), none(Magic::V0, None, None)), (34, 26));
+        assert_eq!((gzip(Magic::V0, key, value), gzip(Magic::V0, None, None)), (48, 40));
+        assert_eq!((none(Magic::V1, key, value), none(Magic::V1, None, None)), (42, 34));
+        assert_eq!((gzip(Magic::V1, key, value), gzip(Magic::V1, None, None)), (64, 56));
+        assert_eq!((none(Magic::V2, key, value), none(Magic::V2, None, None)), (93, 85));
+        assert_eq!((gzip(Magic::V2, key, value), gzip(Magic::V2, None, None)), (93, 85));
+        let headers = [Header { key: b"h", value: Some(b"x") }, Header { key: b"n", value: None }];
+        let size = estimate_size_in_bytes_upper_bound(Magic::V2, Codec::None, key, value, &headers);
+        assert_eq!(size, 93 + 4 + 3);
+    }
+
+    #[test]
+    fn exact_sizes() {
+        assert_eq!(default_record_size(0, 0, None, None, &[]), 7);
+        assert_eq!(default_record_size(64, -1, Some(&[0; 64]), Some(b""), &[]), 1 + 72 + 1);
+        let wide = default_record_size(i32::MIN, i64::MIN, None, None, &[]);
+        assert_eq!(wide, MAX_RECORD_OVERHEAD - 4 + 3);
+        assert_eq!(legacy_record_size(Magic::V0, Some(b"k"), None), 15);
+        assert_eq!(legacy_record_size(Magic::V1, None, Some(b"va")), 24);
+    }
+
+    #[test]
+    fn reserves_and_buffers() {
+        for codec in Codec::ALL {
+            assert_eq!(batch_header_size(Magic::V2, codec), 61);
+        }
+        assert_eq!(batch_header_size(Magic::V0, Codec::None), 0);
+        assert_eq!(batch_header_size(Magic::V0, Codec::Gzip), 26);
+        assert_eq!(batch_header_size(Magic::V1, Codec::Lz4), 34);
+        assert_eq!(estimate_size_in_bytes(Codec::None, 10), 10);
+        for (size, want) in [(10, 1024), (2050, 1025), (131_072, 65_536), (1 << 30, 65_536)] {
+            assert_eq!(estimate_size_in_bytes(Codec::Zstd, size), want);
+        }
+    }
+}
