@@ -48,7 +48,9 @@ public final class Produce {
             "compression.type", type[0],
             "batch.size", 3 << 20,
             "max.request.size", 3 << 20,
-            "linger.ms", 60_000));
+            "linger.ms", 20_000,
+            "request.timeout.ms", 20_000,
+            "delivery.timeout.ms", 40_000));
         if (type.length > 1) {
             config.put("compression." + type[0] + ".level", type[1]);
         }
@@ -60,6 +62,7 @@ public final class Produce {
 
     private void send(Producer<byte[], byte[]> producer, String topic, int partition,
             long timestamp, byte[] key, byte[] value, Header... headers) {
+        check();
         producer.send(new ProducerRecord<>(topic, partition, timestamp, key, value,
             List.of(headers)), (metadata, exception) -> {
                 if (exception != null) {
@@ -67,6 +70,12 @@ public final class Produce {
                 }
             });
         sent.merge(topic, 1L, Long::sum);
+    }
+
+    private void check() {
+        if (failure != null) {
+            throw new IllegalStateException("a record could not be sent", failure);
+        }
     }
 
     private byte[] noise(int length) {
@@ -289,9 +298,7 @@ public final class Produce {
         for (int keys : new int[] {30, 3000}) {
             awaitCleaner(Path.of(args[1]), "java-compacted-" + keys);
         }
-        if (produce.failure != null) {
-            throw produce.failure;
-        }
+        produce.check();
         List<String> lines = new ArrayList<>();
         produce.sent.forEach((topic, records) ->
             lines.add("{\"topic\":\"" + topic + "\",\"sent\":" + records + "}"));
