@@ -81,7 +81,8 @@ def compare_batches(path, batches, lines):
         place = f"{path}: byte {ours['position']}"
         for kafka_name, name in FIELDS.items():
             differs(f"{place}: {name}", ours[name], fields[kafka_name])
-        differs(f"{place}: max_timestamp", ours["max_timestamp"], fields.get(ours["timestamp_type"]))
+        max_timestamp = fields.get(ours["timestamp_type"])
+        differs(f"{place}: max_timestamp", ours["max_timestamp"], max_timestamp)
         differs(f"{place}: header_record_count", ours["header_record_count"], fields["count"])
     markers = re.compile(r"\| offset: .*endTxnMarker: (\w+) coordinatorEpoch: (\d+)")
     theirs = [m.groups() for m in map(markers.fullmatch, lines) if m]
@@ -258,7 +259,7 @@ def main():
         if "-compacted-" not in topic["topic"]:
             differs(f"{topic['topic']}: records", records, topic["sent"])
         elif records > 0.9 * topic["sent"]:
-            sys.exit(f"{topic['topic']}: {records} of {topic['sent']} records are left: not compacted")
+            sys.exit(f"{topic['topic']}: not compacted, {records} of {topic['sent']} records")
 
     compare_text([path for path, _ in segments], kafka_dump)
     side_files = compare_side_files(data, kafka_dump)
@@ -269,7 +270,8 @@ def main():
         print(f"{client:14}{codec:10}{row['batches']:9}{row['records']:9}{row['bytes']:11}")
     total = sum(counts.values(), collections.Counter())
     print(f"{'total':24}{total['batches']:9}{total['records']:9}{total['bytes']:11}")
-    print(f"in {len(segments)} segments; batches: " + ", ".join(f"{n} {k}" for k, n in kinds.items()))
+    kinds_text = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+    print(f"in {len(segments)} segments; batches: {kinds_text}")
     print(f"side files: {side_files}")
     compare_sizes(data, partitions)
     if not all(kinds.values()):

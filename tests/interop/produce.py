@@ -26,7 +26,8 @@ def records(seed):
         value = rng.randbytes(length) if i % 10 == 0 else None if i % 11 == 0 else text
         # kafka-python wants at least one of the two.
         key = None if i % 7 == 0 and value is not None else b"key-%d" % rng.randrange(100)
-        headers = [("a", b"1"), ("a", b""), ("\u00fc\u6f22", rng.randbytes(40))] if i % 13 == 0 else []
+        headers = [("a", b"1"), ("a", b""), ("\u00fc\u6f22", rng.randbytes(40))]
+        headers = headers if i % 13 == 0 else []
         yield START + 10 * i - rng.randrange(100), key, value, headers
 
 
