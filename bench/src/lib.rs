@@ -1,6 +1,7 @@
 //! What the benchmarks share: batches and records of a segment, the bare library calls
 //! that `analyze` cannot do without, and the peers.
 
+pub mod building;
 pub mod crc;
 pub mod payload;
 pub mod peers;

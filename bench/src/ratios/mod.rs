@@ -1,6 +1,7 @@
 //! The modes of the `ratios` program, one a file. All of them time their sides in
 //! interleaved rounds and take the best of each, and have every answer asserted first.
 
+pub mod build;
 pub mod codec;
 pub mod crc32c;
 pub mod peers;
