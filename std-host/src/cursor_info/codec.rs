@@ -16,6 +16,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::CompressionType;
+use super::envelope::HEADER;
 use super::error::{Error, ErrorKind};
 
 const ZSTD_LEVEL: i32 = 3;
@@ -64,7 +65,7 @@ impl Payload<'_> {
 
     fn wrong_size(&self, what: &str) -> Error {
         let detail = format!("{} is declared, the payload {what}", self.declared);
-        Error::new(ErrorKind::Size, self.base, "metadata.uncompressedSize", detail)
+        Error::new(ErrorKind::Size, HEADER as u64, "metadata.uncompressedSize", detail)
     }
 
     /// Whether that many bytes are as declared.

@@ -8,8 +8,8 @@ use super::error::{Error, ErrorKind};
 use super::messages::{self, ManagedInfoMetadata};
 use super::{CompressionType, codec};
 
-/// Magic and metadata size.
-const HEADER: usize = 6;
+/// Magic and metadata size; the metadata start behind them.
+pub(super) const HEADER: usize = 6;
 
 /// First two bytes of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

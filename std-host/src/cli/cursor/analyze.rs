@@ -67,7 +67,11 @@ pub(super) fn run(
             writeln!(out)?;
         }
         Format::Text => {
-            for figures in nodes.iter().chain((nodes.len() > 1).then_some(&total)) {
+            let all = nodes.iter().chain((nodes.len() > 1).then_some(&total));
+            for (index, figures) in all.enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
                 figures.write_text(nodes.len() as u64, out)?;
             }
         }
@@ -166,6 +170,6 @@ impl Figures {
                 codec.decompress_ns as f64 / 1e6
             )?;
         }
-        writeln!(out)
+        Ok(())
     }
 }
