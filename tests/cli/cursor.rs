@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -223,6 +224,25 @@ fn analyze_compares_the_four() {
     let some = run(["cursor", "analyze", bad.to_str().unwrap(), &names[0]]).expect(3);
     assert!(some.out.contains("cursor-plain.bin: 5442 bytes"), "{}", some.out);
     run(["cursor", "analyze", "/nonexistent/node", bad.to_str().unwrap(), &names[0]]).expect(1);
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let input = case("160-pulsar-all-codecs-magic-4778").join("cursor-plain.bin");
+    for args in [&["inspect", "--full"][..], &["decompress"], &["analyze"]] {
+        let mut child = crate::program()
+            .arg("cursor")
+            .args(args)
+            .arg(&input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
 }
 
 #[test]

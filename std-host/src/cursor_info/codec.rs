@@ -21,8 +21,9 @@ use super::error::{Error, ErrorKind};
 
 const ZSTD_LEVEL: i32 = 3;
 /// A window is reserved as soon as a frame declares it. 8 MiB is what every decoder should
-/// take (RFC 8878); a larger one is only of use to a larger message.
+/// take (RFC 8878); a larger one, up to zstd's own 128 MiB, is only of use to a larger message.
 const ZSTD_WINDOW_LOG: u32 = 23;
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// Room for the output of a stream at first, and least growth of it.
 const STEP: usize = 64 << 10;
 
@@ -218,7 +219,9 @@ impl Payload<'_> {
             |at: usize, code| self.fault(ErrorKind::Payload, at, zstd_safe::get_error_name(code));
         let message = usize::BITS - self.declared.leading_zeros();
         context
-            .set_parameter(DParameter::WindowLogMax(message.max(ZSTD_WINDOW_LOG)))
+            .set_parameter(DParameter::WindowLogMax(
+                message.clamp(ZSTD_WINDOW_LOG, ZSTD_WINDOW_LOG_MAX),
+            ))
             .map_err(|code| broken(0, code))?;
         let (mut input, mut plain) = (InBuffer::around(self.bytes), Vec::new());
         // Of an empty payload nothing is left to be decoded, and it is no frame.
