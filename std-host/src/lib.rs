@@ -6,6 +6,7 @@ pub mod cli;
 pub mod codec_spec;
 pub mod codecs;
 pub mod cpu;
+pub mod cursor_info;
 pub mod dump;
 pub mod growing;
 pub mod measure;
