@@ -5,7 +5,7 @@
 //! linker takes whichever it meets first: `std-host`'s sizes would be another version's.
 //! Their `zstd` switches on the old formats in the libzstd of every crate here, and their
 //! `flate2` a second inflate. So their own code does the batches, the checksums, the
-//! records, snappy and what is not compressed; [`stand_in`] does gzip, lz4 and zstd for
+//! records, snappy and what is not compressed; `stand_in` does gzip, lz4 and zstd for
 //! `kafka-protocol`, through the hook that it has for this, in the way that it does them
 //! itself. `rskafka` has no such hook and is asked for nothing else.
 

@@ -245,7 +245,7 @@ pub fn slice(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> See
     walk(&mut Unpacker::new(codecs, window), &mut batches, |_| {})
 }
 
-/// As [`slice`], without the checksums.
+/// As [`slice()`], without the checksums.
 pub fn slice_unchecked(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
     let mut batches = Batches::new(segment, cpu());
     let mut unpacker = Unpacker::new(codecs, window).with_crc_policy(CrcPolicy::Skip);
