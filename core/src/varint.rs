@@ -8,7 +8,7 @@
 //! are accepted, bits beyond the type's width in the last byte are dropped, and
 //! only a continuation bit in the last possible byte is an error.
 
-use crate::arch::{Fields, PrefixDecoder};
+use crate::arch::{Fields, PrefixDecoder, unzigzag, unzigzag_long};
 
 /// Why a number could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,32 +29,41 @@ pub fn decode_unsigned(bytes: &[u8]) -> Result<(u32, usize), VarintError> {
 /// Reads a zig-zag varint of at most 5 bytes; gives it and its length.
 #[inline]
 pub fn decode_varint(bytes: &[u8]) -> Result<(i32, usize), VarintError> {
-    let (n, len) = decode_unsigned(bytes)?;
-    Ok(((n >> 1).cast_signed() ^ -(n & 1).cast_signed(), len))
+    decode_unsigned(bytes).map(|(n, len)| (unzigzag(n), len))
 }
 
 /// Reads a zig-zag varint of at most 10 bytes; gives it and its length.
 #[inline]
 pub fn decode_varlong(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
-    let (n, len) = decode::<10>(bytes)?;
-    Ok(((n >> 1).cast_signed() ^ -(n & 1).cast_signed(), len))
+    decode::<10>(bytes).map(|(n, len)| (unzigzag_long(n), len))
 }
 
-/// Three bytes are unrolled: lengths below 1 MiB, timestamp deltas of 17 minutes.
 #[inline(always)]
 fn decode<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
+    take::<MOST>(bytes).map(|(n, rest)| (n, bytes.len() - rest.len()))
+}
+
+/// A number of at most so many bytes, and what is behind it. Three bytes are unrolled:
+/// lengths below 1 MiB, timestamp deltas of 17 minutes.
+#[inline(always)]
+fn take<const MOST: usize>(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
     let low = |byte: u8| u64::from(byte & 0x7f);
-    match *bytes {
-        [a, ..] if a < 0x80 => Ok((a.into(), 1)),
-        [a, b, ..] if b < 0x80 => Ok((low(a) | u64::from(b) << 7, 2)),
-        [a, b, c, ..] if c < 0x80 => Ok((low(a) | low(b) << 7 | u64::from(c) << 14, 3)),
-        _ => decode_long::<MOST>(bytes),
+    match bytes {
+        [a, rest @ ..] if *a < 0x80 => Ok(((*a).into(), rest)),
+        [a, b, rest @ ..] if *b < 0x80 => Ok((low(*a) | u64::from(*b) << 7, rest)),
+        [a, b, c, rest @ ..] if *c < 0x80 => {
+            Ok((low(*a) | low(*b) << 7 | u64::from(*c) << 14, rest))
+        }
+        _ => {
+            let (n, len) = take_long::<MOST>(bytes)?;
+            Ok((n, bytes.get(len..).unwrap_or_default()))
+        }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn decode_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
+fn take_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut value = 0u64;
     let mut shift = 0u32;
     for (at, &byte) in bytes.iter().take(MOST).enumerate() {
@@ -157,18 +166,7 @@ impl Prefix {
 /// A zig-zag varint of at most 5 bytes, not decoded from zig-zag, and what is behind it.
 #[inline(always)]
 pub(crate) fn take_zigzag(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let low = |byte: u8| u32::from(byte & 0x7f);
-    match bytes {
-        [a, rest @ ..] if *a < 0x80 => Some(((*a).into(), rest)),
-        [a, b, rest @ ..] if *b < 0x80 => Some((low(*a) | u32::from(*b) << 7, rest)),
-        [a, b, c, rest @ ..] if *c < 0x80 => {
-            Some((low(*a) | low(*b) << 7 | u32::from(*c) << 14, rest))
-        }
-        _ => {
-            let (n, len) = decode_long::<5>(bytes).ok()?;
-            Some((low32(n), bytes.get(len..)?))
-        }
-    }
+    take::<5>(bytes).ok().map(|(n, rest)| (low32(n), rest))
 }
 
 #[allow(clippy::cast_possible_truncation)] // Kafka drops the high bits of byte 5 as well
@@ -185,16 +183,21 @@ pub const fn varint_len(value: i32) -> usize {
 /// Bytes that `value` takes as a zig-zag varlong, 1 to 10.
 #[must_use]
 pub const fn varlong_len(value: i64) -> usize {
-    let zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    let bits = 64 - (zigzag | 1).leading_zeros();
+    let bits = 64 - (zigzag(value) | 1).leading_zeros();
     bits.div_ceil(7) as usize
+}
+
+/// Signed as unsigned, small ones of either sign first.
+#[inline(always)]
+pub(crate) const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 /// Writes a zig-zag varlong; gives it and its length, 1 to 10. That of an i32 is the same
 /// as its varint, of at most 5 bytes.
 #[must_use]
 pub const fn encode_varlong(value: i64) -> ([u8; 10], usize) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    let mut rest = zigzag(value);
     let mut bytes = [0; 10];
     let mut left: &mut [u8] = &mut bytes;
     let mut len = 0;

@@ -7,7 +7,7 @@
 
 use core::arch::aarch64::*;
 
-use super::poly::{LONGEST, SHIFT};
+use super::poly::Thirds;
 #[cfg(target_feature = "neon")]
 use super::shuffle::{CONTROLS, NONE};
 #[cfg(target_feature = "neon")]
@@ -42,20 +42,15 @@ const LONG: usize = 512;
 #[target_feature(enable = "crc")]
 pub(crate) fn crc32c_three_way(mut state: u32, mut bytes: &[u8]) -> u32 {
     while bytes.len() >= LONG {
-        let (words, _) = bytes.as_chunks::<8>();
-        let n = (words.len() / 3).min(LONGEST);
-        let Some(&[once, twice]) = SHIFT.get(n) else { break };
-        let Some((first, words)) = words.split_at_checked(n) else { break };
-        let Some((second, words)) = words.split_at_checked(n) else { break };
-        let Some(third) = words.get(..n) else { break };
+        let Some((thirds, behind)) = Thirds::of(bytes) else { break };
         let (mut a, mut b, mut c) = (state, 0, 0);
-        for ((&first, &second), &third) in first.iter().zip(second).zip(third) {
+        for [first, second, third] in thirds.words() {
             a = __crc32cd(a, u64::from_le_bytes(first));
             b = __crc32cd(b, u64::from_le_bytes(second));
             c = __crc32cd(c, u64::from_le_bytes(third));
         }
-        state = __crc32cd(0, clmul(a, twice) ^ clmul(b, once)) ^ c;
-        bytes = bytes.get(24 * n..).unwrap_or_default();
+        state = __crc32cd(0, clmul(a, thirds.twice) ^ clmul(b, thirds.once)) ^ c;
+        bytes = behind;
     }
     chain(state, bytes)
 }

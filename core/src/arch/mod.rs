@@ -23,6 +23,7 @@ use crate::cpu::Cpu;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::cpu::Feature;
 pub use scalar::Scalar;
+pub(crate) use scalar::{unzigzag, unzigzag_long};
 
 impl Cpu {
     /// Everything this processor has. On x86-64 it asks CPUID, which takes some

@@ -90,6 +90,38 @@ mod powers {
         }
         shift
     };
+
+    /// The start of an input, as long as three chains of equal length can take it at once.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    pub(in crate::arch) struct Thirds<'a> {
+        parts: [&'a [[u8; 8]]; 3],
+        /// What moves the register of the second third over the last one.
+        pub(in crate::arch) once: u32,
+        /// And that of the first one over both.
+        pub(in crate::arch) twice: u32,
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    impl<'a> Thirds<'a> {
+        /// Of an input of 24 bytes and more; gives what is behind them, too.
+        #[inline(always)]
+        pub(in crate::arch) fn of(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+            let n = (bytes.len() / 24).min(LONGEST);
+            let &[once, twice] = SHIFT.get(n)?;
+            let (block, behind) = bytes.split_at_checked(24 * n)?;
+            let (words, _) = block.as_chunks::<8>();
+            let (first, words) = words.split_at_checked(n)?;
+            let (second, third) = words.split_at_checked(n)?;
+            Some((Self { parts: [first, second, third], once, twice }, behind))
+        }
+
+        /// A word of each.
+        #[inline(always)]
+        pub(in crate::arch) fn words(&self) -> impl Iterator<Item = [[u8; 8]; 3]> {
+            let [first, second, third] = self.parts;
+            first.iter().zip(second).zip(third).map(|((&a, &b), &c)| [a, b, c])
+        }
+    }
 }
 
 #[cfg(test)]

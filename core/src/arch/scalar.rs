@@ -105,7 +105,14 @@ const fn short(word: u64) -> Option<(u32, usize, u64)> {
     }
 }
 
+/// Half of it, inverted where it is odd.
 #[inline(always)]
-const fn unzigzag(n: u32) -> i32 {
+pub(crate) const fn unzigzag(n: u32) -> i32 {
+    (n >> 1).cast_signed() ^ -(n & 1).cast_signed()
+}
+
+/// The same of 64 bits.
+#[inline(always)]
+pub(crate) const fn unzigzag_long(n: u64) -> i64 {
     (n >> 1).cast_signed() ^ -(n & 1).cast_signed()
 }

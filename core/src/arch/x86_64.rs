@@ -11,15 +11,15 @@
 use core::arch::x86_64::*;
 
 use super::masks::MASKS;
-use super::poly::{LONGEST, SHIFT, fold_by};
-use super::{Fields, PrefixDecoder, PrefixLoop};
+use super::poly::{Thirds, fold_by};
+use super::{Fields, PrefixDecoder, PrefixLoop, unzigzag, unzigzag_long};
 use crate::cpu::{Cpu, Feature};
 
 /// Asks CPUID, and XCR0 for the registers that the operating system must save.
 ///
 /// Bits: Intel's Software Developer's Manual, volume 2, CPUID.
 pub(crate) fn detect() -> Cpu {
-    let highest = __cpuid(0).eax;
+    let leaf0 = __cpuid(0);
     let leaf1 = __cpuid(1);
     let bit = |word: u32, n: u32| word >> n & 1 != 0;
     let (sse42, pclmulqdq) = (bit(leaf1.ecx, 20), bit(leaf1.ecx, 1));
@@ -29,13 +29,13 @@ pub(crate) fn detect() -> Cpu {
     let mut cpu = Cpu::scalar()
         .with(Feature::Sse42, sse42)
         .with(Feature::Pclmulqdq, sse && sse42 && pclmulqdq);
-    if highest < 7 {
+    if leaf0.eax < 7 {
         return cpu;
     }
     let leaf7 = __cpuid_count(7, 0);
     // BMI1 and BMI2 have general registers only.
     let bmi = bit(leaf7.ebx, 3) && bit(leaf7.ebx, 8);
-    cpu = cpu.with(Feature::Bmi2, bmi && !pext_is_microcode(leaf1.eax));
+    cpu = cpu.with(Feature::Bmi2, bmi && !pext_is_microcode(leaf0, leaf1.eax));
     // OSXSAVE says that XGETBV is there, and AVX that it has something to tell.
     if !(sse && bit(leaf1.ecx, 27) && bit(leaf1.ecx, 28)) {
         return cpu;
@@ -56,8 +56,7 @@ fn xcr0() -> u64 {
 }
 
 /// AMD before Zen 3 (family 19h) and Hygon have a `pext` of up to some hundred cycles.
-fn pext_is_microcode(leaf1_eax: u32) -> bool {
-    let vendor = __cpuid(0);
+fn pext_is_microcode(vendor: CpuidResult, leaf1_eax: u32) -> bool {
     let is = |name: &[u8; 12]| {
         let [a, b, c] = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
         name.as_chunks().0 == [a, b, c]
@@ -99,21 +98,16 @@ pub(crate) fn crc32c_sse42(state: u32, bytes: &[u8]) -> u32 {
 pub(crate) fn crc32c_three_way(mut state: u32, mut bytes: &[u8]) -> u32 {
     // Less does not pay for the merge.
     while bytes.len() >= 3 * 128 {
-        let (words, _) = bytes.as_chunks::<8>();
-        let n = (words.len() / 3).min(LONGEST);
-        let Some(&[once, twice]) = SHIFT.get(n) else { break };
-        let Some((first, words)) = words.split_at_checked(n) else { break };
-        let Some((second, words)) = words.split_at_checked(n) else { break };
-        let Some(third) = words.get(..n) else { break };
+        let Some((thirds, behind)) = Thirds::of(bytes) else { break };
         let (mut a, mut b, mut c) = (u64::from(state), 0, 0);
-        for ((&first, &second), &third) in first.iter().zip(second).zip(third) {
+        for [first, second, third] in thirds.words() {
             a = _mm_crc32_u64(a, u64::from_le_bytes(first));
             b = _mm_crc32_u64(b, u64::from_le_bytes(second));
             c = _mm_crc32_u64(c, u64::from_le_bytes(third));
         }
-        let moved = clmul(a as u32, twice) ^ clmul(b as u32, once);
+        let moved = clmul(a as u32, thirds.twice) ^ clmul(b as u32, thirds.once);
         state = (_mm_crc32_u64(0, moved) ^ c) as u32;
-        bytes = bytes.get(24 * n..).unwrap_or_default();
+        bytes = behind;
     }
     crc32c_sse42(state, bytes)
 }
@@ -353,8 +347,8 @@ fn fields_bmi2(word: u64) -> Option<Fields> {
     let offset = _pext_u64(word, masks.offset) as u32;
     let key = _pext_u64(word, masks.key) as u32;
     Some(Fields {
-        timestamp_delta: (timestamp >> 1).cast_signed() ^ -(timestamp & 1).cast_signed(),
-        offset_delta: (offset >> 1).cast_signed() ^ -(offset & 1).cast_signed(),
+        timestamp_delta: unzigzag_long(timestamp),
+        offset_delta: unzigzag(offset),
         key_length: (key & 1 == 0).then_some(key >> 1),
         len: masks.len.into(),
     })

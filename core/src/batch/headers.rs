@@ -1,6 +1,6 @@
 //! Record headers (v2): an ordered list, in which keys may repeat.
 
-use crate::varint::decode_varint;
+use crate::varint::take_zigzag;
 
 /// One header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +37,10 @@ impl<'a> Iterator for Headers<'a> {
 
     fn next(&mut self) -> Option<Header<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let key = take_sized(&mut self.bytes)??;
-        let value = take_sized(&mut self.bytes)?;
-        Some(Header { key, value })
+        let (key, rest) = take_field(self.bytes)?;
+        let (value, rest) = take_field(rest)?;
+        self.bytes = rest;
+        Some(Header { key: key?, value })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -49,14 +50,19 @@ impl<'a> Iterator for Headers<'a> {
 
 impl ExactSizeIterator for Headers<'_> {}
 
-fn take_sized<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
-    let (len, at) = decode_varint(bytes).ok()?;
-    let rest = bytes.get(at..)?;
-    let Ok(len) = usize::try_from(len) else {
-        *bytes = rest;
-        return Some(None); // any negative length is null
-    };
-    let (field, rest) = rest.split_at_checked(len)?;
-    *bytes = rest;
-    Some(Some(field))
+/// A field of this length, negative for null, and what is behind it.
+#[inline(always)]
+pub(super) fn split_field(zigzag: u32, bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    if zigzag & 1 != 0 {
+        return Some((None, bytes));
+    }
+    let (field, rest) = bytes.split_at_checked((zigzag >> 1) as usize)?;
+    Some((Some(field), rest))
+}
+
+/// A field with its length before it, negative for null, and what is behind it.
+#[inline(always)]
+pub(super) fn take_field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (zigzag, rest) = take_zigzag(bytes)?;
+    split_field(zigzag, rest)
 }

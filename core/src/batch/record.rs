@@ -18,7 +18,7 @@
 //! compaction leaves gaps. Source: `DefaultRecord.java`.
 
 use super::control::Control;
-use super::headers::Headers;
+use super::headers::{Headers, split_field, take_field};
 use super::legacy::{Inner, Message, Span, inner_timestamp, resolve_base};
 use super::{BatchHeader, TimestampType};
 use crate::arch::{PrefixDecoder, PrefixLoop, Scalar, with_prefix_decoder};
@@ -350,23 +350,6 @@ type Behind<'a> = (Option<&'a [u8]>, &'a [u8], usize);
 fn value_and_headers(zigzag: u32, rest: &[u8]) -> Option<Behind<'_>> {
     let (value, rest) = split_field(zigzag, rest)?;
     Some((value, rest.get(1..)?, count_headers(rest)?))
-}
-
-/// A field of this length, negative for null, and what is behind it.
-#[inline(always)]
-fn split_field(zigzag: u32, bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    if zigzag & 1 != 0 {
-        return Some((None, bytes));
-    }
-    let (field, rest) = bytes.split_at_checked((zigzag >> 1) as usize)?;
-    Some((Some(field), rest))
-}
-
-/// A field with its length before it, negative for null, and what is behind it.
-#[inline(always)]
-fn take_field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    let (zigzag, rest) = take_zigzag(bytes)?;
-    split_field(zigzag, rest)
 }
 
 /// The number of headers, if it takes one byte and they fill `bytes` to the end.

@@ -6,7 +6,7 @@ use crate::codec::out::Out;
 use crate::cpu::Cpu;
 use crate::crc32c::{crc32, crc32c};
 use crate::error::ErrorKind;
-use crate::varint::encode_varlong;
+use crate::varint::{encode_varlong, zigzag};
 
 /// Where the bytes of a record go: the buffer, or the codec.
 pub(super) trait Put {
@@ -54,8 +54,7 @@ impl<const N: usize> Fields<N> {
     #[inline(always)]
     fn varint(&mut self, value: i64) {
         // Most take one byte.
-        let zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
-        match (u8::try_from(zigzag), self.bytes.get_mut(self.len)) {
+        match (u8::try_from(zigzag(value)), self.bytes.get_mut(self.len)) {
             (Ok(byte @ ..0x80), Some(slot)) => {
                 *slot = byte;
                 self.len += 1;

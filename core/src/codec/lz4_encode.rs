@@ -14,7 +14,7 @@
 //! comes next; the bytes come out the same.
 
 use super::compress::{Compress, Written};
-use super::matches::{Waiting, common_len, load32};
+use super::matches::{self, Blocks, Waiting, common_len, load32};
 use super::out::Out;
 use super::{CodecError, Pause};
 use crate::batch::Magic;
@@ -27,8 +27,21 @@ const MAGIC_FLG_BD: [u8; 6] = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40];
 const HEADER_CHECKSUM: u8 = 0x82;
 /// Second byte of xxh32 over the frame magic, FLG and BD.
 const HEADER_CHECKSUM_V0: u8 = 0x1a;
-const STORED: u32 = 1 << 31;
-const END_MARK: [u8; 4] = [0; 4];
+/// Set in the size of a block that is not compressed.
+pub const STORED: u32 = 1 << 31;
+/// Behind the last block.
+pub const END_MARK: [u8; 4] = [0; 4];
+
+/// What a frame starts with in batches of version `magic`.
+#[must_use]
+pub const fn header(magic: Magic) -> [u8; 7] {
+    let [a, b, c, d, e, f] = MAGIC_FLG_BD;
+    let checksum = match magic {
+        Magic::V0 => HEADER_CHECKSUM_V0,
+        Magic::V1 | Magic::V2 => HEADER_CHECKSUM,
+    };
+    [a, b, c, d, e, f, checksum]
+}
 
 /// 13 bits of hash for blocks below 64 KiB + 12, as in C.
 const HASH_LOG: u32 = 13;
@@ -78,7 +91,7 @@ enum Body {
 #[derive(Debug)]
 pub struct Encoder<'w> {
     memory: &'w mut Memory,
-    header_checksum: u8,
+    magic: Magic,
     /// Bytes of the block that are there.
     filled: usize,
     waiting: Waiting,
@@ -95,7 +108,7 @@ impl<'w> Encoder<'w> {
     pub fn new(memory: &'w mut Memory) -> Self {
         let mut encoder = Self {
             memory,
-            header_checksum: HEADER_CHECKSUM,
+            magic: Magic::V2,
             filled: 0,
             waiting: Waiting::default(),
             body: Body::Packed,
@@ -107,19 +120,8 @@ impl<'w> Encoder<'w> {
 
     /// Starts a frame as batches of version `magic` have it.
     pub fn for_magic(&mut self, magic: Magic) {
-        self.header_checksum = match magic {
-            Magic::V0 => HEADER_CHECKSUM_V0,
-            Magic::V1 | Magic::V2 => HEADER_CHECKSUM,
-        };
+        self.magic = magic;
         self.reset();
-    }
-
-    fn drain(&mut self, out: &mut Out<'_>) -> bool {
-        let body = match self.body {
-            Body::Packed => &self.memory.packed,
-            Body::Stored => &self.memory.block,
-        };
-        self.waiting.drain(body, out)
     }
 
     /// Compresses the block, and has it wait. Its bytes may be those of the block, which
@@ -142,33 +144,37 @@ impl<'w> Encoder<'w> {
     }
 }
 
+impl Blocks for Encoder<'_> {
+    fn drain(&mut self, out: &mut Out<'_>) -> bool {
+        let body = match self.body {
+            Body::Packed => &self.memory.packed,
+            Body::Stored => &self.memory.block,
+        };
+        self.waiting.drain(body, out)
+    }
+
+    fn spare(&mut self) -> &mut [u8] {
+        self.memory.block.get_mut(self.filled..).unwrap_or_default()
+    }
+
+    fn filled(&mut self, n: usize) -> Result<(), CodecError> {
+        self.filled += n;
+        if self.filled == BLOCK {
+            self.end_block();
+        }
+        Ok(())
+    }
+}
+
 impl Compress for Encoder<'_> {
     fn reset(&mut self) {
-        let [a, b, c, d, e, f] = MAGIC_FLG_BD;
-        self.waiting.set(&[a, b, c, d, e, f, self.header_checksum], 0);
+        self.waiting.set(&header(self.magic), 0);
         self.filled = 0;
         self.ended = false;
     }
 
     fn advance(&mut self, input: &[u8], out: &mut [u8]) -> Result<Written, CodecError> {
-        let mut out = Out::new(out);
-        let mut consumed = 0;
-        loop {
-            if !self.drain(&mut out) {
-                return Ok(Written { consumed, produced: out.len(), pause: Pause::WindowFull });
-            }
-            let rest = input.get(consumed..).unwrap_or_default();
-            if rest.is_empty() {
-                return Ok(Written { consumed, produced: out.len(), pause: Pause::InputDry });
-            }
-            let spare = self.memory.block.get_mut(self.filled..).unwrap_or_default();
-            let n = Out::new(spare).some(rest);
-            self.filled += n;
-            consumed += n;
-            if self.filled == BLOCK {
-                self.end_block();
-            }
-        }
+        matches::advance(self, input, out)
     }
 
     fn finish(&mut self, out: &mut [u8]) -> Result<Written, CodecError> {
@@ -218,7 +224,7 @@ fn compress_block(input: &[u8], table: &mut Table, room: &mut [u8]) -> Option<us
     let mut out = Out::new(room);
     let mut anchor = 0;
     if input.len() > MATCH_MARGIN {
-        anchor = matches(input, table, &mut out)?;
+        anchor = sequences(input, table, &mut out)?;
     }
     let literals = input.get(anchor..)?;
     literal_length(literals.len(), &mut out)?;
@@ -227,7 +233,7 @@ fn compress_block(input: &[u8], table: &mut Table, room: &mut [u8]) -> Option<us
 }
 
 /// Writes the sequences of a block; gives where the literals start that are left.
-fn matches(input: &[u8], table: &mut Table, out: &mut Out<'_>) -> Option<usize> {
+fn sequences(input: &[u8], table: &mut Table, out: &mut Out<'_>) -> Option<usize> {
     let last_start = input.len() - MATCH_MARGIN + 1;
     let match_end = input.len() - LAST_LITERALS;
     table.fill(0);
@@ -315,43 +321,8 @@ mod tests {
 
     use super::*;
     use crate::codec::compress::bound;
-    use crate::codec::{Builtin, Codec, Codecs};
+    use crate::codec::{Builtin, Codec, Codecs, encode};
     use crate::window::Window;
-
-    /// Compresses with inputs and outputs of these sizes; holds every call to the trait.
-    fn encode(encoder: &mut dyn Compress, plain: &[u8], input: usize, room: usize) -> Vec<u8> {
-        encoder.reset();
-        let mut out = Vec::new();
-        let most = encoder.bound(plain.len() as u64);
-        assert!(most <= bound(Codec::Lz4, plain.len() as u64));
-        let mut left = plain.len() as u64;
-        let mut step = std::vec![0; room];
-        for piece in plain.chunks(input) {
-            let mut rest = piece;
-            loop {
-                let written = encoder.advance(rest, &mut step).unwrap();
-                out.extend(&step[..written.produced]);
-                rest = &rest[written.consumed..];
-                left -= written.consumed as u64;
-                assert!(out.len() as u64 + encoder.bound(left) <= most, "it only falls");
-                if written.pause == Pause::InputDry {
-                    assert!(rest.is_empty());
-                    break;
-                }
-                assert_eq!((written.pause, written.produced), (Pause::WindowFull, room));
-            }
-        }
-        loop {
-            let written = encoder.finish(&mut step).unwrap();
-            out.extend(&step[..written.produced]);
-            if written.pause == Pause::Finished {
-                break;
-            }
-            assert_eq!((written.pause, written.produced), (Pause::WindowFull, room));
-        }
-        assert_eq!(encoder.bound(0), 0);
-        out
-    }
 
     fn decode(packed: &[u8], magic: Magic, len: usize) -> Vec<u8> {
         let mut codecs = Builtin::new();
@@ -376,9 +347,12 @@ mod tests {
         let mut memory = Box::new(Memory::new());
         let mut encoder = Encoder::new(&mut memory);
         let empty = *b"\x04\x22\x4d\x18\x60\x40\x82\0\0\0\0";
-        assert_eq!(encode(&mut encoder, b"", 1, 3), empty);
+        assert_eq!(encode(Codec::Lz4, &mut encoder, b"", 1, 3), empty);
         encoder.for_magic(Magic::V0);
-        assert_eq!(encode(&mut encoder, b"", 1, 1)[..7], *b"\x04\x22\x4d\x18\x60\x40\x1a");
+        assert_eq!(
+            encode(Codec::Lz4, &mut encoder, b"", 1, 1)[..7],
+            *b"\x04\x22\x4d\x18\x60\x40\x1a"
+        );
     }
 
     #[test]
@@ -388,10 +362,10 @@ mod tests {
         for len in [1, 12, 13, 14, 300, 5000, 65_535, 65_536, 65_537, 140_000] {
             for shape in 0..4 {
                 let plain = super::super::shaped(len, shape);
-                let whole = encode(&mut encoder, &plain, len, 2 * len + 100);
+                let whole = encode(Codec::Lz4, &mut encoder, &plain, len, 2 * len + 100);
                 assert_eq!(decode(&whole, Magic::V2, len), plain, "{len} of {shape}");
                 for (input, room) in [(1000, 7), (64 << 10, 65_000), (len, 1), (1, 1000)] {
-                    let parts = encode(&mut encoder, &plain, input, room);
+                    let parts = encode(Codec::Lz4, &mut encoder, &plain, input, room);
                     assert!(parts == whole, "{len} of {shape} by {input}, {room}");
                 }
                 if shape == 0 {

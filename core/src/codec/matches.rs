@@ -1,7 +1,43 @@
-//! What the encoders of snappy and lz4 share: reading what may match, and handing out what
-//! a block came to.
+//! What the encoders of snappy and lz4 share: reading what may match, collecting a block,
+//! and handing out what it came to.
 
+use super::compress::Written;
 use super::out::Out;
+use super::{CodecError, Pause};
+
+/// An encoder that collects its input to blocks.
+pub(crate) trait Blocks {
+    /// Writes what waits, as far as there is room; false if some still waits.
+    fn drain(&mut self, out: &mut Out<'_>) -> bool;
+
+    /// Room of the block that is collected, never none.
+    fn spare(&mut self) -> &mut [u8];
+
+    /// So many bytes of the room are filled; a block that is full is compressed, and waits.
+    fn filled(&mut self, n: usize) -> Result<(), CodecError>;
+}
+
+/// [`super::Compress::advance`] of such an encoder.
+pub(crate) fn advance(
+    blocks: &mut impl Blocks,
+    input: &[u8],
+    out: &mut [u8],
+) -> Result<Written, CodecError> {
+    let mut out = Out::new(out);
+    let mut consumed = 0;
+    loop {
+        if !blocks.drain(&mut out) {
+            return Ok(Written { consumed, produced: out.len(), pause: Pause::WindowFull });
+        }
+        let rest = input.get(consumed..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(Written { consumed, produced: out.len(), pause: Pause::InputDry });
+        }
+        let n = Out::new(blocks.spare()).some(rest);
+        blocks.filled(n)?;
+        consumed += n;
+    }
+}
 
 /// A few bytes that wait for room in the output, and behind them a part of lent memory
 /// whose start and end this knows.

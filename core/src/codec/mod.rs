@@ -320,3 +320,45 @@ pub(crate) fn shaped(len: usize, shape: usize) -> std::vec::Vec<u8> {
     bytes.truncate(len);
     bytes
 }
+
+/// Compresses with inputs and outputs of these sizes; holds every call to the trait.
+#[cfg(all(test, any(feature = "lz4", feature = "snappy")))]
+pub(super) fn encode(
+    codec: Codec,
+    encoder: &mut dyn Compress,
+    plain: &[u8],
+    input: usize,
+    room: usize,
+) -> std::vec::Vec<u8> {
+    encoder.reset();
+    let mut out = std::vec::Vec::new();
+    let most = encoder.bound(plain.len() as u64);
+    assert!(most <= compress::bound(codec, plain.len() as u64));
+    let mut left = plain.len() as u64;
+    let mut step = std::vec![0; room];
+    for piece in plain.chunks(input) {
+        let mut rest = piece;
+        loop {
+            let written = encoder.advance(rest, &mut step).unwrap();
+            out.extend(&step[..written.produced]);
+            rest = &rest[written.consumed..];
+            left -= written.consumed as u64;
+            assert!(out.len() as u64 + encoder.bound(left) <= most, "it only falls");
+            if written.pause == Pause::InputDry {
+                assert!(rest.is_empty());
+                break;
+            }
+            assert_eq!((written.pause, written.produced), (Pause::WindowFull, room));
+        }
+    }
+    loop {
+        let written = encoder.finish(&mut step).unwrap();
+        out.extend(&step[..written.produced]);
+        if written.pause == Pause::Finished {
+            break;
+        }
+        assert_eq!((written.pause, written.produced), (Pause::WindowFull, room));
+    }
+    assert_eq!(encoder.bound(0), 0);
+    out
+}

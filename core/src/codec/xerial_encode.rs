@@ -8,7 +8,7 @@
 //! xerial/snappy-java.
 
 use super::compress::{Compress, Written};
-use super::matches::Waiting;
+use super::matches::{self, Blocks, Waiting};
 use super::out::Out;
 use super::snappy_encode::{Table, block_bound, compress_block};
 use super::{CodecError, CodecErrorKind, Pause};
@@ -18,7 +18,8 @@ pub const BLOCK: usize = 32 << 10;
 /// Least of them that snappy-java can be made to take, and what clients before 0.11.0 took.
 pub const BLOCK_LEAST: usize = 1 << 10;
 
-const HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
+/// Magic, version and compatible version: what a stream starts with.
+pub const HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 const PACKED: usize = BLOCK + BLOCK / 6 + 32;
 const _: () = assert!(PACKED as u64 == block_bound(BLOCK as u64));
 
@@ -102,6 +103,21 @@ impl<'w> Encoder<'w> {
     }
 }
 
+impl Blocks for Encoder<'_> {
+    fn drain(&mut self, out: &mut Out<'_>) -> bool {
+        self.waiting.drain(&self.memory.packed, out)
+    }
+
+    fn spare(&mut self) -> &mut [u8] {
+        self.memory.block.get_mut(self.filled..self.block_len).unwrap_or_default()
+    }
+
+    fn filled(&mut self, n: usize) -> Result<(), CodecError> {
+        self.filled += n;
+        if self.filled == self.block_len { self.end_block() } else { Ok(()) }
+    }
+}
+
 impl Compress for Encoder<'_> {
     fn reset(&mut self) {
         self.waiting.set(&HEADER, 0);
@@ -109,30 +125,13 @@ impl Compress for Encoder<'_> {
     }
 
     fn advance(&mut self, input: &[u8], out: &mut [u8]) -> Result<Written, CodecError> {
-        let mut out = Out::new(out);
-        let mut consumed = 0;
-        loop {
-            if !self.waiting.drain(&self.memory.packed, &mut out) {
-                return Ok(Written { consumed, produced: out.len(), pause: Pause::WindowFull });
-            }
-            let rest = input.get(consumed..).unwrap_or_default();
-            if rest.is_empty() {
-                return Ok(Written { consumed, produced: out.len(), pause: Pause::InputDry });
-            }
-            let spare = self.memory.block.get_mut(self.filled..self.block_len).unwrap_or_default();
-            let n = Out::new(spare).some(rest);
-            self.filled += n;
-            consumed += n;
-            if self.filled == self.block_len {
-                self.end_block()?;
-            }
-        }
+        matches::advance(self, input, out)
     }
 
     fn finish(&mut self, out: &mut [u8]) -> Result<Written, CodecError> {
         let mut out = Out::new(out);
         let pause = loop {
-            if !self.waiting.drain(&self.memory.packed, &mut out) {
+            if !self.drain(&mut out) {
                 break Pause::WindowFull;
             }
             if self.filled == 0 {
@@ -161,39 +160,8 @@ mod tests {
 
     use super::*;
     use crate::batch::Magic;
-    use crate::codec::compress::bound;
-    use crate::codec::{Builtin, Codec, Codecs};
+    use crate::codec::{Builtin, Codec, Codecs, encode};
     use crate::window::Window;
-
-    fn encode(encoder: &mut dyn Compress, plain: &[u8], input: usize, room: usize) -> Vec<u8> {
-        encoder.reset();
-        let mut out = Vec::new();
-        let most = encoder.bound(plain.len() as u64);
-        assert!(most <= bound(Codec::Snappy, plain.len() as u64));
-        let mut left = plain.len() as u64;
-        let mut step = std::vec![0; room];
-        for piece in plain.chunks(input) {
-            let mut rest = piece;
-            while !rest.is_empty() {
-                let written = encoder.advance(rest, &mut step).unwrap();
-                out.extend(&step[..written.produced]);
-                rest = &rest[written.consumed..];
-                left -= written.consumed as u64;
-                assert!(out.len() as u64 + encoder.bound(left) <= most, "it only falls");
-                assert!(written.pause == Pause::InputDry || written.produced == room);
-            }
-        }
-        loop {
-            let written = encoder.finish(&mut step).unwrap();
-            out.extend(&step[..written.produced]);
-            if written.pause == Pause::Finished {
-                break;
-            }
-            assert_eq!((written.pause, written.produced), (Pause::WindowFull, room));
-        }
-        assert_eq!(encoder.bound(0), 0);
-        out
-    }
 
     fn decode(packed: &[u8], len: usize) -> Vec<u8> {
         let mut codecs = Builtin::new();
@@ -212,10 +180,10 @@ mod tests {
         let mut memory = Box::new(Memory::new());
         let mut encoder = Encoder::new(&mut memory);
         let header = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
-        assert_eq!(encode(&mut encoder, b"", 1, 3), header);
+        assert_eq!(encode(Codec::Snappy, &mut encoder, b"", 1, 3), header);
         let mut hello = header.to_vec();
         hello.extend(b"\0\0\0\x07\x05\x10hello");
-        assert_eq!(encode(&mut encoder, b"hello", 2, 3), hello);
+        assert_eq!(encode(Codec::Snappy, &mut encoder, b"hello", 2, 3), hello);
     }
 
     #[test]
@@ -223,7 +191,10 @@ mod tests {
         let mut memory = Box::new(Memory::new());
         let mut encoder = Encoder::new(&mut memory);
         let noise = super::super::shaped(BLOCK, 0);
-        assert_eq!(encode(&mut encoder, &noise, BLOCK, 1 << 16).len(), 16 + 4 + 32_774);
+        assert_eq!(
+            encode(Codec::Snappy, &mut encoder, &noise, BLOCK, 1 << 16).len(),
+            16 + 4 + 32_774
+        );
     }
 
     #[test]
@@ -236,10 +207,10 @@ mod tests {
             for shape in 0..4 {
                 let plain = super::super::shaped(len, shape);
                 for encoder in [&mut encoder, &mut small] {
-                    let whole = encode(encoder, &plain, len, 2 * len + 100);
+                    let whole = encode(Codec::Snappy, encoder, &plain, len, 2 * len + 100);
                     assert_eq!(decode(&whole, len), plain, "{len} of {shape}");
                     for (input, room) in [(1000, 7), (32 << 10, 33_000), (len, 1), (1, 1000)] {
-                        let parts = encode(encoder, &plain, input, room);
+                        let parts = encode(Codec::Snappy, encoder, &plain, input, room);
                         assert!(parts == whole, "{len} of {shape} by {input}, {room}");
                     }
                 }
