@@ -9,7 +9,7 @@ use logseg_core::codec::{Compressors, lz4_encode};
 use logseg_core::{Codec, Magic};
 use lzzzz::lz4f;
 
-use crate::cpu;
+use std_host::cpu;
 
 /// Records of a batch.
 pub type Batch = Vec<Record>;
@@ -53,7 +53,7 @@ pub fn build<'m, C: Compressors>(
     let options = BuilderOptions::new(Magic::V2, codec).with_base_offset(batch[0].offset);
     let buffer = LentBuffer::new(&mut *memory);
     let mut builder =
-        MemoryRecordsBuilder::new(buffer, options, compressors, cpu()).expect("options");
+        MemoryRecordsBuilder::new(buffer, options, compressors, cpu::detect()).expect("options");
     for record in batch {
         builder
             .append(record.timestamp, record.key.as_deref(), record.value.as_deref(), &[])

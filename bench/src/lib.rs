@@ -11,20 +11,10 @@ pub mod segment;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use flate2::{Compress, Compression, FlushCompress};
-use logseg_core::Cpu;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, DCtx, InBuffer, OutBuffer, ResetDirective};
-
-/// What the processor has, asked once: a virtual machine takes microseconds to answer,
-/// which would show in passes over a few kilobytes.
-#[must_use]
-pub fn cpu() -> Cpu {
-    static CPU: OnceLock<Cpu> = OnceLock::new();
-    *CPU.get_or_init(Cpu::detect)
-}
 
 /// A segment of the corpus.
 #[must_use]

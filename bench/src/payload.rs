@@ -300,3 +300,59 @@ fn lz4_blocks(
     }
     at
 }
+
+/// Everything that decodes, and where to.
+pub struct Sides<'w> {
+    /// Core's decoders.
+    pub builtin: Builtin<'w>,
+    /// Those of `std-host`, and their output.
+    pub host: HostCodecs,
+    /// See [`Sides::host`].
+    pub plain: Plain,
+    /// Bare libraries.
+    pub libraries: Libraries,
+    /// Output of the others.
+    pub out: Vec<u8>,
+}
+
+/// Least window that holds the history of every codec, twice.
+pub const SMALL: usize = 128 << 10;
+
+impl<'w> Sides<'w> {
+    /// For outputs of `len` bytes at most.
+    #[must_use]
+    pub fn new(workspace: &'w mut [u8], len: usize) -> Self {
+        Self {
+            builtin: Builtin::new().with_zstd(workspace),
+            host: HostCodecs::default(),
+            plain: Plain::default(),
+            libraries: Libraries::default(),
+            out: vec![0; len + (4 << 20)],
+        }
+    }
+
+    /// Compresses a section in parts of one size, and makes sure that all sides decode them.
+    ///
+    /// # Panics
+    ///
+    /// If one of them does not.
+    pub fn payloads(&mut self, format: Format, section: &[u8], size: usize) -> Vec<Vec<u8>> {
+        let Self { builtin, host, plain, libraries, out } = self;
+        let payloads: Vec<_> = section.chunks(size).map(|part| format.pack(part)).collect();
+        for (payload, part) in payloads.iter().zip(section.chunks(size)) {
+            // Not `assert_eq`: it would print a megabyte.
+            let n = ours(builtin, format, payload, out);
+            assert!(&out[..n] == part, "core: {format:?}, {size}");
+            hosted(host, format, payload, plain);
+            assert!(plain.bytes() == part, "host: {format:?}, {size}");
+            for &library in format.libraries() {
+                out[..part.len()].fill(0);
+                let n = libraries.decode(library, format, payload, out);
+                assert!(&out[..n] == part, "{library:?}: {format:?}, {size}");
+            }
+            out[..part.len()].fill(0);
+            assert_eq!(through(builtin, format, payload, &mut out[..SMALL]), part.len());
+        }
+        payloads
+    }
+}

@@ -2,13 +2,15 @@
 
 use logseg_core::crc32c::crc32c;
 use logseg_core::{
-    BatchReader, Batches, Builtin, Codec, CrcPolicy, Event, Limits, Magic, Piece, Source, Unpacker,
+    Batch, BatchReader, Batches, Builtin, Codec, CrcPolicy, Error, Event, Limits, Magic, Piece,
+    Records, Source, Unpacker,
 };
 use std_host::codec_spec::CodecSpec;
 use std_host::codecs::{HostCodecs, Plain};
+use std_host::cpu;
 use std_host::recompress::Recompressor;
 
-use crate::{Bare, batches, corpus, cpu, plain, split_records};
+use crate::{Bare, batches, corpus, plain, split_records};
 
 /// Of one codec: batches as they are in the corpus, or put together anew.
 pub struct Segment {
@@ -57,7 +59,7 @@ impl Packer {
         bytes[8..12].copy_from_slice(&(49 + self.packed.len() as u32).to_be_bytes());
         bytes[22] = bytes[22] & !7 | self.codec.id();
         bytes[57..61].copy_from_slice(&count.to_be_bytes());
-        let crc = crc32c(cpu(), &bytes[21..]);
+        let crc = crc32c(cpu::detect(), &bytes[21..]);
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
         Entry { bytes, records: count.into(), plain: section.len() }
     }
@@ -241,13 +243,13 @@ fn walk<S: Source>(
 
 /// The slice source and an unpacker.
 pub fn slice(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
-    let mut batches = Batches::new(segment, cpu());
+    let mut batches = Batches::new(segment, cpu::detect());
     walk(&mut Unpacker::new(codecs, window), &mut batches, |_| {})
 }
 
 /// As [`slice()`], without the checksums.
 pub fn slice_unchecked(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u8]) -> Seen {
-    let mut batches = Batches::new(segment, cpu());
+    let mut batches = Batches::new(segment, cpu::detect());
     let mut unpacker = Unpacker::new(codecs, window).with_crc_policy(CrcPolicy::Skip);
     walk(&mut unpacker, &mut batches, |_| {})
 }
@@ -259,9 +261,17 @@ pub fn slice_unchecked(segment: &[u8], codecs: &mut Builtin<'_>, window: &mut [u
 /// If the segment is not good.
 #[must_use]
 pub fn records(segment: &[u8]) -> Seen {
+    stepped(segment, Batch::records)
+}
+
+#[inline(always)]
+fn stepped<'a>(
+    segment: &'a [u8],
+    records: impl Fn(&Batch<'a>) -> Result<Records<'a>, Error>,
+) -> Seen {
     let mut seen = Seen::default();
-    for batch in Batches::new(segment, cpu()) {
-        for record in batch.and_then(|batch| batch.records()).expect("a good batch") {
+    for batch in Batches::new(segment, cpu::detect()) {
+        for record in batch.and_then(|batch| records(&batch)).expect("a good batch") {
             let record = record.expect("a good record");
             seen.record(record.key, record.value);
         }
@@ -276,14 +286,7 @@ pub fn records(segment: &[u8]) -> Seen {
 /// As [`records`].
 #[must_use]
 pub fn records_unchecked(segment: &[u8]) -> Seen {
-    let mut seen = Seen::default();
-    for batch in Batches::new(segment, cpu()) {
-        for record in batch.and_then(|batch| batch.records_unchecked()).expect("a good batch") {
-            let record = record.expect("a good record");
-            seen.record(record.key, record.value);
-        }
-    }
-    seen
+    stepped(segment, Batch::records_unchecked)
 }
 
 /// As [`records_unchecked`], by folding, which is compiled for what the processor has.
@@ -294,7 +297,7 @@ pub fn records_unchecked(segment: &[u8]) -> Seen {
 #[must_use]
 pub fn folded(segment: &[u8]) -> Seen {
     let mut seen = Seen::default();
-    for batch in Batches::new(segment, cpu()) {
+    for batch in Batches::new(segment, cpu::detect()) {
         let records = batch.and_then(|batch| batch.records_unchecked()).expect("a good batch");
         records.for_each(|record| {
             let record = record.expect("a good record");
@@ -312,7 +315,7 @@ pub fn folded(segment: &[u8]) -> Seen {
 /// As [`records`].
 pub fn hosted(segment: &[u8], codecs: &mut HostCodecs, plain: &mut Plain) -> Seen {
     let (mut seen, limit) = (Seen::default(), Limits::default().decompressed);
-    for batch in Batches::new(segment, cpu()) {
+    for batch in Batches::new(segment, cpu::detect()) {
         let batch = batch.expect("a batch");
         batch.check_crc().expect("a good batch");
         let (header, payload) = (batch.header(), batch.payload().expect("a payload"));
@@ -335,7 +338,7 @@ pub fn stream(
     window: &mut [u8],
 ) -> Seen {
     let mut piece: &[u8] = &[];
-    let mut reader = BatchReader::new(buffer, cpu());
+    let mut reader = BatchReader::new(buffer, cpu::detect());
     walk(&mut Unpacker::new(codecs, window), &mut reader, |reader| {
         if piece.is_empty() {
             if segment.is_empty() {

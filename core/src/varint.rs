@@ -38,32 +38,21 @@ pub fn decode_varlong(bytes: &[u8]) -> Result<(i64, usize), VarintError> {
     decode::<10>(bytes).map(|(n, len)| (unzigzag_long(n), len))
 }
 
+/// Three bytes are unrolled: lengths below 1 MiB, timestamp deltas of 17 minutes.
 #[inline(always)]
 fn decode<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
-    take::<MOST>(bytes).map(|(n, rest)| (n, bytes.len() - rest.len()))
-}
-
-/// A number of at most so many bytes, and what is behind it. Three bytes are unrolled:
-/// lengths below 1 MiB, timestamp deltas of 17 minutes.
-#[inline(always)]
-fn take<const MOST: usize>(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
     let low = |byte: u8| u64::from(byte & 0x7f);
-    match bytes {
-        [a, rest @ ..] if *a < 0x80 => Ok(((*a).into(), rest)),
-        [a, b, rest @ ..] if *b < 0x80 => Ok((low(*a) | u64::from(*b) << 7, rest)),
-        [a, b, c, rest @ ..] if *c < 0x80 => {
-            Ok((low(*a) | low(*b) << 7 | u64::from(*c) << 14, rest))
-        }
-        _ => {
-            let (n, len) = take_long::<MOST>(bytes)?;
-            Ok((n, bytes.get(len..).unwrap_or_default()))
-        }
+    match *bytes {
+        [a, ..] if a < 0x80 => Ok((a.into(), 1)),
+        [a, b, ..] if b < 0x80 => Ok((low(a) | u64::from(b) << 7, 2)),
+        [a, b, c, ..] if c < 0x80 => Ok((low(a) | low(b) << 7 | u64::from(c) << 14, 3)),
+        _ => decode_long::<MOST>(bytes),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn take_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
+fn decode_long<const MOST: usize>(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut value = 0u64;
     let mut shift = 0u32;
     for (at, &byte) in bytes.iter().take(MOST).enumerate() {
@@ -166,7 +155,8 @@ impl Prefix {
 /// A zig-zag varint of at most 5 bytes, not decoded from zig-zag, and what is behind it.
 #[inline(always)]
 pub(crate) fn take_zigzag(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    take::<5>(bytes).ok().map(|(n, rest)| (low32(n), rest))
+    let (n, len) = decode_unsigned(bytes).ok()?;
+    Some((n, bytes.get(len..)?))
 }
 
 #[allow(clippy::cast_possible_truncation)] // Kafka drops the high bits of byte 5 as well

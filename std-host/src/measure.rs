@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use logseg_core::builder::sizes::batch_header_size;
 use logseg_core::{BatchHeader, Codec, Limits, Magic};
 
 use crate::analysis::{BatchFigures, Compressed};
@@ -50,16 +51,11 @@ impl Measurer {
         let as_it_is = header.is_control() || records == 0;
         let size = header.size;
         let plain = self.opener.plain().len() as u64;
-        // What a batch of the version adds to uncompressed records, and to compressed ones.
-        let (overhead, wrapper) = match header.magic {
-            Magic::V2 => (61, 61),
-            Magic::V0 => (0, 26),
-            Magic::V1 => (0, 34),
-        };
         if header.magic == Magic::V1 {
             self.opener.relative_offsets();
         }
-        let uncompressed = if as_it_is { size } else { overhead + plain };
+        let uncompressed =
+            if as_it_is { size } else { batch_header_size(header.magic, Codec::None) + plain };
         self.figures.clear();
         for compressor in &mut self.compressors {
             let bytes = if as_it_is || (self.only_uncompressed && codec != Codec::None) {
@@ -72,7 +68,8 @@ impl Measurer {
                     .compress(self.opener.plain(), header.magic, &mut self.out)
                     .map_err(NotDone::Failed)?;
                 let time = start.elapsed();
-                Compressed { bytes: wrapper + self.out.len() as u64, time }
+                let header = batch_header_size(header.magic, compressor.spec().codec());
+                Compressed { bytes: header + self.out.len() as u64, time }
             };
             self.figures.push(bytes);
         }

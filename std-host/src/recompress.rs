@@ -15,6 +15,7 @@
 use std::fmt;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
+use logseg_core::codec::{lz4_encode, xerial_encode};
 use logseg_core::{Codec, Error, Magic};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
@@ -24,18 +25,6 @@ use crate::codec_spec::CodecSpec;
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 const GZIP_TRAILER_LEN: usize = 8;
 
-pub(crate) const XERIAL_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
-/// Of the Java clients since 0.11.0 (KAFKA-5236).
-pub(crate) const XERIAL_BLOCK: usize = 32 << 10;
-
-const LZ4_BLOCK: usize = 64 << 10;
-/// Frame magic, version 01 with independent blocks, blocks of 64 KiB.
-const LZ4_DESCRIPTOR: [u8; 6] = [0x04, 0x22, 0x4d, 0x18, 0x60, 0x40];
-const LZ4_HEADER_CHECKSUM: u8 = 0x82;
-/// Of the frame magic too, as all Kafka clients wrote it into magic 0 (KAFKA-3160).
-const LZ4_HEADER_CHECKSUM_V0: u8 = 0x1a;
-const LZ4_STORED: u32 = 1 << 31;
-const LZ4_END_MARK: [u8; 4] = [0; 4];
 /// The level at which lz4-java takes the fast compressor; every other one is HC.
 const LZ4_FAST_LEVEL: i32 = 9;
 
@@ -84,7 +73,8 @@ impl Recompressor {
             }
             Codec::Snappy => Engine::Snappy {
                 encoder: Box::new(snap::raw::Encoder::new()),
-                block: vec![0; snap::raw::max_compress_len(XERIAL_BLOCK)].into_boxed_slice(),
+                block: vec![0; snap::raw::max_compress_len(xerial_encode::BLOCK)]
+                    .into_boxed_slice(),
             },
             Codec::Lz4 if level == LZ4_FAST_LEVEL => Engine::Lz4Fast,
             Codec::Lz4 => Engine::Lz4High { level },
@@ -243,8 +233,8 @@ fn xerial(
     section: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), snap::Error> {
-    out.extend_from_slice(&XERIAL_HEADER);
-    for plain in section.chunks(XERIAL_BLOCK) {
+    out.extend_from_slice(&xerial_encode::HEADER);
+    for plain in section.chunks(xerial_encode::BLOCK) {
         let len = encoder.compress(plain, block)?;
         // At most 38 261: no block is longer than the bound of 32 KiB.
         out.extend_from_slice(&(len as u32).to_be_bytes());
@@ -260,15 +250,12 @@ fn lz4_frame(
     out: &mut Vec<u8>,
     compress: impl Fn(&[u8], &mut Vec<u8>) -> lzzzz::Result<usize>,
 ) -> lzzzz::Result<()> {
-    let blocks = section.len().div_ceil(LZ4_BLOCK);
-    let block_bound = 4 + lzzzz::lz4::max_compressed_size(LZ4_BLOCK.min(section.len()));
-    out.reserve(LZ4_DESCRIPTOR.len() + 1 + blocks * block_bound + LZ4_END_MARK.len());
-    out.extend_from_slice(&LZ4_DESCRIPTOR);
-    out.push(match magic {
-        Magic::V0 => LZ4_HEADER_CHECKSUM_V0,
-        Magic::V1 | Magic::V2 => LZ4_HEADER_CHECKSUM,
-    });
-    for block in section.chunks(LZ4_BLOCK) {
+    let blocks = section.len().div_ceil(lz4_encode::BLOCK);
+    let block_bound = 4 + lzzzz::lz4::max_compressed_size(lz4_encode::BLOCK.min(section.len()));
+    let header = lz4_encode::header(magic);
+    out.reserve(header.len() + blocks * block_bound + lz4_encode::END_MARK.len());
+    out.extend_from_slice(&header);
+    for block in section.chunks(lz4_encode::BLOCK) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
         let len = compress(block, out)?;
@@ -277,11 +264,11 @@ fn lz4_frame(
         } else {
             out.truncate(start + 4);
             out.extend_from_slice(block);
-            block.len() as u32 | LZ4_STORED
+            block.len() as u32 | lz4_encode::STORED
         };
         out[start..start + 4].copy_from_slice(&word.to_le_bytes());
     }
-    out.extend_from_slice(&LZ4_END_MARK);
+    out.extend_from_slice(&lz4_encode::END_MARK);
     Ok(())
 }
 
@@ -371,11 +358,11 @@ mod tests {
                 flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
             }
             Codec::Snappy => {
-                let mut rest = bytes.strip_prefix(&XERIAL_HEADER).unwrap();
+                let mut rest = bytes.strip_prefix(&xerial_encode::HEADER).unwrap();
                 while let Some((len, tail)) = rest.split_first_chunk() {
                     let (block, tail) = tail.split_at(u32::from_be_bytes(*len) as usize);
                     let block = snap::raw::Decoder::new().decompress_vec(block).unwrap();
-                    assert!(block.len() == XERIAL_BLOCK || tail.is_empty());
+                    assert!(block.len() == xerial_encode::BLOCK || tail.is_empty());
                     plain.extend_from_slice(&block);
                     rest = tail;
                 }
@@ -540,7 +527,7 @@ mod tests {
         let plain = random(64 << 10);
         let stored = compress("lz4", &plain, Magic::V1);
         assert_eq!(stored.len(), 7 + 4 + plain.len() + 4);
-        assert_eq!(stored[7..11], (LZ4_STORED | 65_536).to_le_bytes());
+        assert_eq!(stored[7..11], (lz4_encode::STORED | 65_536).to_le_bytes());
         for spec in ["gzip", "snappy", "zstd"] {
             assert!(compress(spec, &plain, Magic::V2).len() > plain.len(), "{spec}");
         }

@@ -202,6 +202,18 @@ fn read(input: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// Fills a buffer, or with what is left of the input; gives how much that is.
+pub fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match read(input, &mut buffer[filled..])? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(filled)
+}
+
 /// A regular file beside a segment, up to the length it had when it was opened.
 #[derive(Debug)]
 pub struct SideInput {
@@ -237,13 +249,7 @@ impl SideInput {
     pub fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.len.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let most = buffer.len().min(left);
-        let mut filled = 0;
-        while filled < most {
-            match read(&mut self.file, &mut buffer[filled..most])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
+        let filled = fill(&mut self.file, &mut buffer[..most])?;
         self.position += filled as u64;
         Ok(filled)
     }
@@ -310,11 +316,7 @@ pub fn open_bytes(path: &Path) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    Ok(Box::new(file))
+    Ok(Box::new(open(path)?.0))
 }
 
 /// The segments that some paths stand for.

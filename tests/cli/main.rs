@@ -281,18 +281,17 @@ fn a_closed_pipe_ends_it_quietly() {
         &["dump", "--deep-iteration"],
         &["analyze", "--verbose", "--codecs", "snappy"],
     ] {
-        let mut child = program()
-            .args(args)
-            .arg(segment("birdstrikes-mixed.log"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{args:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+        ends_quietly_without_a_reader(program().args(args).arg(segment("birdstrikes-mixed.log")));
     }
+}
+
+/// Closes the program's output at once: that is no error, and nothing is said.
+fn ends_quietly_without_a_reader(program: &mut Command) {
+    let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{program:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{program:?}");
 }
 
 /// Whoever read the errors may be gone as well.

@@ -169,44 +169,45 @@ impl From<Error> for Halt {
 
 pub(super) fn run(args: &CursorArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match &args.action {
+    let (input, result) = match &args.action {
         Action::Analyze { files, message, format, store } => {
             analyze::run(files, message, *format, store.limit, &mut out, outcome)?;
+            return Ok(out.flush()?);
         }
-        Action::Inspect { input: Input { file, .. }, .. }
-        | Action::Decompress { input: Input { file, .. } }
-        | Action::Compress { input: Input { file, .. }, .. }
-        | Action::Recompress { input: Input { file, .. }, .. } => {
-            let result = one(&args.action, &mut out);
-            tell(file, result, outcome)?;
+        Action::Inspect { input, format, full, store } => {
+            (input, inspect(input, *format, *full, store.limit, &mut out))
         }
-    }
+        Action::Decompress { input } => (input, convert(input, CompressionType::None, 0, &mut out)),
+        Action::Recompress { input, target } => {
+            (input, convert(input, target.codec.into(), target.threshold, &mut out))
+        }
+        Action::Compress { input, target } => (input, compress(input, target, &mut out)),
+    };
+    tell(&input.file, result, outcome)?;
     Ok(out.flush()?)
 }
 
-/// Runs an action that has one node.
-fn one(action: &Action, out: &mut impl Write) -> Result<(), Halt> {
-    match action {
-        Action::Inspect { input, format, full, store } => {
-            let bytes = read(&input.file, input.message.limit())?;
-            let opened = Opened::new(&bytes, &input.message)?;
-            inspect::write(&input.file, &bytes, &opened, *format, *full, store.limit, out)
-        }
-        Action::Decompress { input } => convert(input, CompressionType::None, 0, out),
-        Action::Recompress { input, target } => {
-            convert(input, target.codec.into(), target.threshold, out)
-        }
-        Action::Compress { input, target } => {
-            let bytes = read(&input.file, input.message.limit())?;
-            if let Node::Wrapped(Envelope { magic, .. }) = Node::parse(&bytes)? {
-                let detail =
-                    format!("0x{:04x}: is in an envelope already, recompress it", magic.number());
-                return Err(Error::new(ErrorKind::Envelope, 0, "magic", detail).into());
-            }
-            put(&Opened::new(&bytes, &input.message)?, &target.codec.into(), target.threshold, out)
-        }
-        Action::Analyze { .. } => Ok(()),
+fn inspect(
+    input: &Input,
+    format: Format,
+    full: bool,
+    limit: u64,
+    out: &mut impl Write,
+) -> Result<(), Halt> {
+    let bytes = read(&input.file, input.message.limit())?;
+    let opened = Opened::new(&bytes, &input.message)?;
+    inspect::write(&input.file, &bytes, &opened, format, full, limit, out)
+}
+
+/// A plain message as a node.
+fn compress(input: &Input, target: &Target, out: &mut impl Write) -> Result<(), Halt> {
+    let bytes = read(&input.file, input.message.limit())?;
+    if let Node::Wrapped(Envelope { magic, .. }) = Node::parse(&bytes)? {
+        let detail = format!("0x{:04x}: is in an envelope already, recompress it", magic.number());
+        return Err(Error::new(ErrorKind::Envelope, 0, "magic", detail).into());
     }
+    let opened = Opened::new(&bytes, &input.message)?;
+    put(&opened, target.codec.into(), target.threshold, out)
 }
 
 /// Any node as another one.
@@ -221,17 +222,17 @@ fn convert(
     for warning in opened.warnings() {
         write_error(format_args!("{}: {warning}", input.file.display()));
     }
-    put(&opened, &to, threshold, out)
+    put(&opened, to, threshold, out)
 }
 
 /// The bytes of the message stay as they are, fields that are not known here included.
 fn put(
     opened: &Opened<'_>,
-    to: &CompressionType,
+    to: CompressionType,
     threshold: u64,
     out: &mut impl Write,
 ) -> Result<(), Halt> {
-    let node = cursor_info::store(*to, threshold, &opened.message)?;
+    let node = cursor_info::store(to, threshold, &opened.message)?;
     out.write_all(&node).map_err(Halt::Output)
 }
 

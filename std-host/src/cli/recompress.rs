@@ -80,7 +80,7 @@ pub(super) fn run(args: &RecompressArgs, outcome: &mut Outcome) -> Result<(), St
             }
         }
     };
-    let mut copy = Copy {
+    let mut copy = Rewriting {
         name: &name,
         rewriter: Rewriter::new(args.codec.0, limits),
         keep_damaged: args.keep_damaged,
@@ -91,7 +91,7 @@ pub(super) fn run(args: &RecompressArgs, outcome: &mut Outcome) -> Result<(), St
         outcome,
     };
     let result = copy.run(&mut segment);
-    let Copy { batches, from, to, .. } = copy;
+    let Rewriting { batches, from, to, .. } = copy;
     match result {
         Ok(()) if to_stdout => return Ok(()),
         Ok(()) => {
@@ -121,7 +121,7 @@ fn remove(output: &Path, outcome: &mut Outcome) {
 }
 
 /// A segment on its way.
-struct Copy<'a> {
+struct Rewriting<'a> {
     name: &'a str,
     rewriter: Rewriter,
     keep_damaged: bool,
@@ -133,7 +133,7 @@ struct Copy<'a> {
     outcome: &'a mut Outcome,
 }
 
-impl Copy<'_> {
+impl Rewriting<'_> {
     fn run(&mut self, segment: &mut Segment) -> Result<(), Halt> {
         let (mut entry, mut rewritten) = (Vec::new(), Vec::new());
         loop {

@@ -4,13 +4,13 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
+use logseg_core::codec::xerial_encode::{BLOCK, HEADER};
 use logseg_core::codec::{CodecError, CodecErrorKind, xerial};
 use logseg_core::error::{CodecFault, Corruption};
 use logseg_core::{Codec, Decompress, Pause, Window};
 use serde::Serialize;
 
 use super::{Outcome, Stop};
-use crate::recompress::{XERIAL_BLOCK, XERIAL_HEADER};
 use crate::source;
 
 /// Reads and writes the xerial stream, which is Kafka's snappy
@@ -49,7 +49,7 @@ enum Action {
         #[arg(value_name = "FILE", default_value = "-")]
         file: PathBuf,
         /// Plain bytes of a block
-        #[arg(long, value_name = "BYTES", default_value_t = XERIAL_BLOCK as u32, value_parser = clap::value_parser!(u32).range(1024..=512 << 20))]
+        #[arg(long, value_name = "BYTES", default_value_t = BLOCK as u32, value_parser = clap::value_parser!(u32).range(1024..=512 << 20))]
         block_size: u32,
     },
 }
@@ -74,7 +74,6 @@ enum Framing {
 
 /// Window of the decoder. Copies reach back 64 KiB, but for raw blocks of franz-go.
 const WINDOW: usize = 8 << 20;
-const HEADER: usize = XERIAL_HEADER.len();
 
 /// Why a stream is not read to its end.
 enum Halt {
@@ -134,16 +133,7 @@ fn tell(file: &Path, halt: Halt, outcome: &mut Outcome) -> Result<(), Stop> {
 
 /// Fills the buffer as far as there is input.
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Halt> {
-    let mut len = 0;
-    while len < buffer.len() {
-        match input.read(&mut buffer[len..]) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Halt::Input(error)),
-        }
-    }
-    Ok(len)
+    source::fill(input, buffer).map_err(Halt::Input)
 }
 
 /// What `inspect` tells, one a line.
@@ -186,21 +176,18 @@ impl Line {
 
 /// Walks the lengths, without decoding what they are of.
 fn inspect(mut input: impl Read, format: Format, out: &mut impl Write) -> Result<(), Halt> {
-    let mut head = [0; HEADER];
+    let mut head = [0; HEADER.len()];
     let len = fill(&mut input, &mut head)?;
     let put = |out: &mut _, line: Line| line.write(format, out).map_err(Halt::Output);
     if len == 0 {
         return Err(Halt::truncated(0));
     }
     if xerial::Framing::of(&head[..len]) != xerial::Framing::Xerial {
-        let (size, read) = uncompressed_size(0, &head[..len])?;
-        let rest = skip(&mut input, u64::MAX)?;
-        let compressed = len as u64 + rest;
-        debug_assert!(read <= len);
-        let line = Line::Raw { position: 0, compressed_size: compressed, uncompressed_size: size };
-        return put(out, line);
+        let uncompressed_size = uncompressed_size(0, &head[..len])?;
+        let compressed_size = len as u64 + skip(&mut input, u64::MAX)?;
+        return put(out, Line::Raw { position: 0, compressed_size, uncompressed_size });
     }
-    let mut position = HEADER as u64;
+    let mut position = HEADER.len() as u64;
     let (mut blocks, mut compressed, mut uncompressed) = (0, 0, 0);
     put(out, header(0, &head))?;
     loop {
@@ -211,17 +198,17 @@ fn inspect(mut input: impl Read, format: Format, out: &mut impl Write) -> Result
             position += n as u64;
             break;
         }
-        if word == XERIAL_HEADER[..4] {
+        if word == HEADER[..4] {
             head[..4].copy_from_slice(&word);
             let n = fill(&mut input, &mut head[4..])?;
-            if n < HEADER - 4 {
+            if n < HEADER.len() - 4 {
                 return Err(Halt::truncated(position + 4 + n as u64));
             }
-            if head[..8] != XERIAL_HEADER[..8] {
+            if head[..8] != HEADER[..8] {
                 return Err(Halt::corrupt(position, Corruption::Header));
             }
             put(out, header(position, &head))?;
-            position += HEADER as u64;
+            position += HEADER.len() as u64;
             continue;
         }
         let size = match u64::try_from(i32::from_be_bytes(word)) {
@@ -232,7 +219,7 @@ fn inspect(mut input: impl Read, format: Format, out: &mut impl Write) -> Result
         let mut preamble = [0; 5];
         let most = preamble.len().min(usize::try_from(size).unwrap_or(usize::MAX));
         let n = fill(&mut input, &mut preamble[..most])?;
-        let (plain, _) = uncompressed_size(position + 4, &preamble[..n])?;
+        let plain = uncompressed_size(position + 4, &preamble[..n])?;
         let there = n as u64 + skip(&mut input, size - n as u64)?;
         if there < size {
             return Err(Halt::truncated(position + 4 + there));
@@ -250,7 +237,7 @@ fn inspect(mut input: impl Read, format: Format, out: &mut impl Write) -> Result
     put(out, line)
 }
 
-fn header(position: u64, head: &[u8; HEADER]) -> Line {
+fn header(position: u64, head: &[u8; HEADER.len()]) -> Line {
     let [.., a, b, c, d, e, f, g, h] = *head;
     Line::Header {
         position,
@@ -259,23 +246,15 @@ fn header(position: u64, head: &[u8; HEADER]) -> Line {
     }
 }
 
-/// What a raw block declares, at a position; and the bytes that this takes.
-fn uncompressed_size(position: u64, block: &[u8]) -> Result<(u64, usize), Halt> {
-    let mut size = 0;
-    for (at, byte) in block.iter().enumerate().take(5) {
-        size |= u64::from(byte & 0x7f) << (7 * at);
-        if *byte < 0x80 {
-            return match u32::try_from(size) {
-                Ok(size) => Ok((size.into(), at + 1)),
-                Err(_) => Err(Halt::corrupt(position, Corruption::Length)),
-            };
-        }
+/// What a raw block declares that starts at a position, in at most five bytes.
+fn uncompressed_size(position: u64, block: &[u8]) -> Result<u64, Halt> {
+    let preamble = block.get(..5).unwrap_or(block);
+    match snap::raw::decompress_len(preamble) {
+        Ok(size) if !preamble.is_empty() => Ok(size as u64),
+        Err(snap::Error::TooBig { .. }) => Err(Halt::corrupt(position, Corruption::Length)),
+        _ if preamble.len() < 5 => Err(Halt::truncated(position + preamble.len() as u64)),
+        _ => Err(Halt::corrupt(position, Corruption::Length)),
     }
-    Err(if block.len() < 5 {
-        Halt::truncated(position + block.len() as u64)
-    } else {
-        Halt::corrupt(position, Corruption::Length)
-    })
 }
 
 /// Reads bytes away; gives how many there were.
@@ -286,7 +265,7 @@ fn skip(input: &mut impl Read, most: u64) -> Result<u64, Halt> {
 fn decode(mut input: impl Read, framing: Framing, out: &mut impl Write) -> Result<(), Halt> {
     let mut buffer = vec![0; 64 << 10];
     let mut len = fill(&mut input, &mut buffer)?;
-    let found = xerial::Framing::of(&buffer[..len.min(HEADER)]);
+    let found = xerial::Framing::of(&buffer[..len.min(HEADER.len())]);
     if found == xerial::Framing::Unknown {
         return Err(Halt::truncated(0));
     }
@@ -323,7 +302,7 @@ fn encode(mut input: impl Read, block_size: usize, out: &mut impl Write) -> Resu
     let mut encoder = snap::raw::Encoder::new();
     let mut plain = Vec::new();
     let mut packed = Vec::new();
-    out.write_all(&XERIAL_HEADER).map_err(Halt::Output)?;
+    out.write_all(&HEADER).map_err(Halt::Output)?;
     loop {
         plain.clear();
         let n = (&mut input).take(block_size as u64).read_to_end(&mut plain);
