@@ -78,13 +78,12 @@ pub(crate) fn crc32c_sse42(state: u32, bytes: &[u8]) -> u32 {
         wide = _mm_crc32_u64(wide, u64::from_le_bytes(word));
     }
     let mut state = wide as u32;
+    if rest.is_empty() {
+        return state;
+    }
     let (four, rest) = rest.as_chunks::<4>();
     for &four in four {
         state = _mm_crc32_u32(state, u32::from_le_bytes(four));
-    }
-    let (two, rest) = rest.as_chunks::<2>();
-    for &two in two {
-        state = _mm_crc32_u16(state, u16::from_le_bytes(two));
     }
     for &byte in rest {
         state = _mm_crc32_u8(state, byte);
