@@ -173,8 +173,15 @@ pub const fn varint_len(value: i32) -> usize {
 /// Bytes that `value` takes as a zig-zag varlong, 1 to 10.
 #[must_use]
 pub const fn varlong_len(value: i64) -> usize {
-    let bits = 64 - (zigzag(value) | 1).leading_zeros();
-    bits.div_ceil(7) as usize
+    zigzag_len(zigzag(value))
+}
+
+/// Bytes that an unsigned varint takes, 1 to 10.
+#[inline(always)]
+const fn zigzag_len(zigzag: u64) -> usize {
+    let bits = 64 - (zigzag | 1).leading_zeros();
+    // Divided by 7 and rounded up, for up to 64 bits.
+    ((bits * 9 + 64) >> 6) as usize
 }
 
 /// Signed as unsigned, small ones of either sign first.
@@ -183,11 +190,76 @@ pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
+/// A zig-zag varlong that is going to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Varlong {
+    zigzag: u64,
+    /// Its bytes, the first one lowest, if they are no more than four.
+    word: u32,
+    len: usize,
+}
+
+impl Varlong {
+    #[inline(always)]
+    pub(crate) const fn new(value: i64) -> Self {
+        Self::of_zigzag(zigzag(value))
+    }
+
+    /// Of a length that was checked to fit, −1 for null.
+    #[inline(always)]
+    pub(crate) const fn of_length(field: Option<&[u8]>) -> Self {
+        match field {
+            Some(bytes) => Self::of_zigzag((bytes.len() as u64) << 1),
+            None => Self::of_zigzag(1),
+        }
+    }
+
+    #[inline(always)]
+    const fn of_zigzag(zigzag: u64) -> Self {
+        let n = low32(zigzag);
+        // Most take one or two bytes.
+        if zigzag < 1 << 7 {
+            return Self { zigzag, word: n, len: 1 };
+        }
+        let two = n & 0x7f | 0x80 | (n & 0x7f << 7) << 1;
+        if zigzag < 1 << 14 {
+            return Self { zigzag, word: two, len: 2 };
+        }
+        let three = two | 0x8000 | (n & 0x7f << 14) << 2;
+        if zigzag < 1 << 21 {
+            return Self { zigzag, word: three, len: 3 };
+        }
+        let four = three | 0x80_0000 | (n & 0x7f << 21) << 3;
+        Self { zigzag, word: four, len: zigzag_len(zigzag) }
+    }
+
+    /// Bytes that it takes, 1 to 10.
+    #[inline(always)]
+    pub(crate) const fn len(self) -> usize {
+        self.len
+    }
+
+    /// Its bytes, the first one lowest, if they are no more than four.
+    #[inline(always)]
+    pub(crate) fn word(self) -> Option<u32> {
+        (self.len <= 4).then_some(self.word)
+    }
+
+    /// All of it, and its length.
+    pub(crate) const fn bytes(self) -> ([u8; 10], usize) {
+        encode_unsigned(self.zigzag)
+    }
+}
+
 /// Writes a zig-zag varlong; gives it and its length, 1 to 10. That of an i32 is the same
 /// as its varint, of at most 5 bytes.
 #[must_use]
 pub const fn encode_varlong(value: i64) -> ([u8; 10], usize) {
-    let mut rest = zigzag(value);
+    encode_unsigned(zigzag(value))
+}
+
+const fn encode_unsigned(value: u64) -> ([u8; 10], usize) {
+    let mut rest = value;
     let mut bytes = [0; 10];
     let mut left: &mut [u8] = &mut bytes;
     let mut len = 0;
@@ -239,6 +311,21 @@ mod tests {
         assert_eq!(varlong_len(i64::MIN), 10);
         assert_eq!(varlong_len(i64::MAX), 10);
         assert_eq!(encode_varlong(i64::MIN), (least, 10));
+    }
+
+    #[test]
+    fn short_ones_are_as_all_others() {
+        let around = (0..64).flat_map(|bit| [-1, 0, 1].map(|d| (1i64 << bit).wrapping_add(d)));
+        for value in around.flat_map(|n| [n, n.wrapping_neg()]) {
+            let (bytes, len) = encode_varlong(value);
+            assert_eq!(varlong_len(value), len, "{value}");
+            let short = Varlong::new(value);
+            assert_eq!((short.len(), short.bytes()), (len, (bytes, len)), "{value}");
+            match short.word() {
+                Some(word) => assert_eq!(&word.to_le_bytes()[..len], &bytes[..len]),
+                None => assert!(len > 4, "{value}"),
+            }
+        }
     }
 
     #[test]

@@ -55,10 +55,9 @@ use crate::codec::out::Out;
 use crate::codec::{Codec, Compress, Compressors, Pause};
 use crate::cpu::Cpu;
 use crate::error::{BuilderFault, Error, ErrorKind};
-use sizes::{
-    LOG_OVERHEAD, batch_header_size, body_size, fields_size, legacy_record_size, record_size,
-};
-use write::{Encode, MessageFields, Put, RawMessage, RecordFields, V2Header};
+use crate::varint::Varlong;
+use sizes::{LOG_OVERHEAD, batch_header_size, default_record_size, legacy_record_size};
+use write::{Encode, MessageFields, Put, RawMessage, RecordFields, RecordPrefix, V2Header};
 
 /// Largest timestamp of a batch, and the offset that goes with it: what the time index
 /// gets.
@@ -248,7 +247,7 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
             crc: header.crc,
             behind_offset: entry.get(8..).unwrap_or_default(),
         };
-        self.write(header.size, &message_bytes)?;
+        self.write(header.size, message_bytes)?;
         if self.base_timestamp.is_none() {
             self.base_timestamp = Some(message.timestamp);
         }
@@ -312,8 +311,7 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
                 // A delta beyond an i32 is refused elsewhere.
                 let delta = self.next_offset().wrapping_sub(self.options.base_offset);
                 let delta = i32::try_from(delta).unwrap_or(i32::MAX);
-                let fields = fields_size(key, value, headers.iter().copied());
-                record_size(body_size(delta, self.timestamp_delta(timestamp), fields))
+                default_record_size(delta, self.timestamp_delta(timestamp), key, value, headers)
             }
         };
         let first = self.records == 0;
@@ -571,15 +569,13 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
         let too_large = |size| BuilderFault::RecordSize { size };
         let (size, written, crc) = if magic == Magic::V2 {
             let timestamp_delta = self.timestamp_delta(timestamp);
-            let fields = fields_size(key, value, headers.clone());
-            let body = body_size(offset_delta, timestamp_delta, fields);
-            let size = record_size(body);
+            let record = RecordFields::new(offset_delta, timestamp_delta, key, value, headers);
+            let size = record.size();
             if size > i32::MAX as u64 {
                 return Err(self.fault(too_large(size)));
             }
             self.check_room(size)?;
-            let record = RecordFields { body, timestamp_delta, offset_delta, key, value, headers };
-            self.write(size, &record)?;
+            self.write(size, record)?;
             (size, timestamp, None)
         } else {
             if headers.len() > 0 {
@@ -599,7 +595,7 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
                 key,
                 value,
             };
-            let crc = self.write(size, &message)?;
+            let crc = self.write(size, message)?;
             (size, timestamp, Some(crc))
         };
         if self.base_timestamp.is_none() {
@@ -696,19 +692,25 @@ impl<'c, B: Buffer> MemoryRecordsBuilder<'c, B> {
     }
 
     /// Writes a record of `size` bytes, for which there is room.
-    fn write(&mut self, size: u64, record: &impl Encode) -> Result<u32, Error> {
-        let done = if self.compressor.is_some() {
-            record.encode(&mut Feed { builder: self })
-        } else {
-            let mut out = Out::new(self.buffer.spare(usize::try_from(size).unwrap_or(usize::MAX)));
-            let done = record.encode(&mut out);
-            if done.is_ok() {
+    #[inline(always)]
+    fn write(&mut self, size: u64, record: impl Encode) -> Result<u32, Error> {
+        if self.compressor.is_some() {
+            return self.compress(record);
+        }
+        let mut out = Out::new(self.buffer.spare(usize::try_from(size).unwrap_or(usize::MAX)));
+        match record.encode(&mut out) {
+            Ok(crc) => {
                 let written = out.len();
                 self.buffer.commit(written);
+                Ok(crc)
             }
-            done
-        };
-        done.map_err(|kind| self.at(kind))
+            Err(kind) => Err(self.at(kind)),
+        }
+    }
+
+    #[inline(never)]
+    fn compress(&mut self, record: impl Encode) -> Result<u32, Error> {
+        record.encode(&mut Feed { builder: self }).map_err(|kind| self.at(kind))
     }
 
     /// Puts bytes in the codec's stream, or ends it.
@@ -801,6 +803,18 @@ struct Feed<'f, 'c, B> {
 impl<B: Buffer> Put for Feed<'_, '_, B> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         self.builder.feed(bytes, false).map_err(|error| error.kind())
+    }
+
+    fn prefix(&mut self, prefix: RecordPrefix) -> Result<(), ErrorKind> {
+        let mut bytes = [0; RecordPrefix::MOST];
+        let mut out = Out::new(&mut bytes);
+        let written = prefix.write(&mut out).map(|()| out.len());
+        self.put(bytes.get(..written.unwrap_or(0)).unwrap_or_default())
+    }
+
+    fn varlong(&mut self, value: Varlong) -> Result<(), ErrorKind> {
+        let (bytes, len) = value.bytes();
+        self.put(bytes.get(..len).unwrap_or_default())
     }
 }
 

@@ -11,9 +11,10 @@
 //! Source: `AbstractRecords.java`, `LegacyRecord.java`, `DefaultRecord.java`,
 //! `DefaultRecordBatch.java` of Apache Kafka.
 
+use super::write::{RecordFields, sized};
 use crate::batch::{Header, Magic};
 use crate::codec::Codec;
-use crate::varint::{varint_len, varlong_len};
+use crate::varint::varlong_len;
 
 /// Offset and size before every entry (`Records.LOG_OVERHEAD`), in bytes.
 pub const LOG_OVERHEAD: u64 = 12;
@@ -60,8 +61,8 @@ pub fn default_record_size(
     value: Option<&[u8]>,
     headers: &[Header<'_>],
 ) -> u64 {
-    let fields = fields_size(key, value, headers.iter().copied());
-    record_size(body_size(offset_delta, timestamp_delta, fields))
+    let headers = headers.iter().copied();
+    RecordFields::new(offset_delta, timestamp_delta, key, value, headers).size()
 }
 
 /// Most bytes of an entry with this one record (`estimateSizeInBytesUpperBound`), in a
@@ -77,7 +78,11 @@ pub fn estimate_size_in_bytes_upper_bound(
 ) -> u64 {
     match magic {
         Magic::V2 => {
-            let fields = fields_size(key, value, headers.iter().copied());
+            let count = i64::try_from(headers.len()).unwrap_or(i64::MAX);
+            let headers =
+                headers.iter().map(|Header { key, value }| sized(Some(key)) + sized(*value));
+            let fields =
+                sized(key) + sized(value) + varlong_len(count) as u64 + headers.sum::<u64>();
             RECORD_BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + fields
         }
         Magic::V0 | Magic::V1 => {
@@ -105,34 +110,6 @@ pub const fn estimate_size_in_bytes(codec: Codec, size: u64) -> u64 {
 
 pub(super) fn len(field: Option<&[u8]>) -> u64 {
     field.map_or(0, |bytes| bytes.len() as u64)
-}
-
-/// Bytes of a field with its length. Lengths beyond an i32 are refused elsewhere; the
-/// varint of any other is that of the i64.
-fn sized(field: Option<&[u8]>) -> u64 {
-    let n = field.map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
-    varlong_len(n) as u64 + len(field)
-}
-
-/// Key, value and headers of a v2 record.
-pub(super) fn fields_size<'h>(
-    key: Option<&[u8]>,
-    value: Option<&[u8]>,
-    headers: impl ExactSizeIterator<Item = Header<'h>>,
-) -> u64 {
-    let count = i64::try_from(headers.len()).unwrap_or(i64::MAX);
-    let headers: u64 = headers.map(|header| sized(Some(header.key)) + sized(header.value)).sum();
-    sized(key) + sized(value) + varlong_len(count) as u64 + headers
-}
-
-/// A v2 record without its length field.
-pub(super) const fn body_size(offset_delta: i32, timestamp_delta: i64, fields: u64) -> u64 {
-    1 + varlong_len(timestamp_delta) as u64 + varint_len(offset_delta) as u64 + fields
-}
-
-/// A v2 record from the size of its body.
-pub(super) const fn record_size(body: u64) -> u64 {
-    varlong_len(body.cast_signed()) as u64 + body
 }
 
 #[cfg(test)]

@@ -6,69 +6,45 @@ use crate::codec::out::Out;
 use crate::cpu::Cpu;
 use crate::crc32c::{crc32, crc32c};
 use crate::error::ErrorKind;
-use crate::varint::{encode_varlong, zigzag};
+use crate::varint::Varlong;
 
 /// Where the bytes of a record go: the buffer, or the codec.
 pub(super) trait Put {
+    /// Bytes of the caller's.
     fn put(&mut self, bytes: &[u8]) -> Result<(), ErrorKind>;
+
+    /// What is in front of the key of a v2 record.
+    fn prefix(&mut self, prefix: RecordPrefix) -> Result<(), ErrorKind>;
+
+    fn varlong(&mut self, value: Varlong) -> Result<(), ErrorKind>;
+}
+
+/// Room was made for the record, so this is never so.
+const fn full(have: usize) -> ErrorKind {
+    ErrorKind::BufferTooSmall { need: have as u64 + 1, have: have as u64 }
 }
 
 impl Put for Out<'_> {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
-        if self.bytes(bytes).is_some() {
-            return Ok(());
-        }
-        // Room was made for the record, so this is never so.
-        let (need, have) = (self.len() + bytes.len(), self.len());
-        Err(ErrorKind::BufferTooSmall { need: need as u64, have: have as u64 })
+        self.field(bytes).ok_or(full(self.len()))
+    }
+
+    #[inline(always)]
+    fn prefix(&mut self, prefix: RecordPrefix) -> Result<(), ErrorKind> {
+        prefix.write(self).ok_or(full(self.len()))
+    }
+
+    #[inline(always)]
+    fn varlong(&mut self, value: Varlong) -> Result<(), ErrorKind> {
+        Out::varlong(self, value).ok_or(full(self.len()))
     }
 }
 
 /// What is appended.
 pub(super) trait Encode {
     /// Writes all of it; gives the CRC of a message, and 0 for others.
-    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind>;
-}
-
-/// Small fields that lie behind one another, to be put at once.
-struct Fields<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
-
-impl<const N: usize> Fields<N> {
-    const fn new() -> Self {
-        Self { bytes: [0; N], len: 0 }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, field: &[u8]) {
-        let spare = self.bytes.get_mut(self.len..).unwrap_or_default();
-        if let Some(to) = spare.get_mut(..field.len()) {
-            to.copy_from_slice(field);
-            self.len += field.len();
-        }
-    }
-
-    #[inline(always)]
-    fn varint(&mut self, value: i64) {
-        // Most take one byte.
-        match (u8::try_from(zigzag(value)), self.bytes.get_mut(self.len)) {
-            (Ok(byte @ ..0x80), Some(slot)) => {
-                *slot = byte;
-                self.len += 1;
-            }
-            _ => {
-                let (bytes, len) = encode_varlong(value);
-                self.add(bytes.get(..len).unwrap_or_default());
-            }
-        }
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
+    fn encode<P: Put>(self, put: &mut P) -> Result<u32, ErrorKind>;
 }
 
 /// A length that was checked to fit, −1 for null.
@@ -76,48 +52,116 @@ fn length(field: Option<&[u8]>) -> i32 {
     field.map_or(-1, |bytes| i32::try_from(bytes.len()).unwrap_or(i32::MAX))
 }
 
+/// What is in front of the key of a v2 record: at most [`RecordPrefix::MOST`] bytes.
+pub(super) struct RecordPrefix {
+    /// Bytes behind the length field.
+    body: Varlong,
+    timestamp_delta: Varlong,
+    offset_delta: Varlong,
+    key_length: Varlong,
+}
+
+impl RecordPrefix {
+    pub(super) const MOST: usize = 5 + 1 + 10 + 5 + 5;
+
+    #[inline(always)]
+    pub(super) fn write(self, out: &mut Out<'_>) -> Option<()> {
+        // The attributes, which are zero, are between the two.
+        out.varlongs(self.body, self.timestamp_delta)?;
+        out.varlong(self.offset_delta)?;
+        out.varlong(self.key_length)
+    }
+}
+
 /// A v2 record.
 pub(super) struct RecordFields<'a, H> {
-    /// Bytes behind the length field.
-    pub(super) body: u64,
-    pub(super) timestamp_delta: i64,
-    pub(super) offset_delta: i32,
-    pub(super) key: Option<&'a [u8]>,
-    pub(super) value: Option<&'a [u8]>,
-    pub(super) headers: H,
+    prefix: RecordPrefix,
+    key: &'a [u8],
+    value: Field<'a>,
+    count: Varlong,
+    headers: H,
+    size: u64,
+}
+
+impl<'a, 'h, H: ExactSizeIterator<Item = Header<'h>> + Clone> RecordFields<'a, H> {
+    #[inline(always)]
+    pub(super) fn new(
+        offset_delta: i32,
+        timestamp_delta: i64,
+        key: Option<&'a [u8]>,
+        value: Option<&'a [u8]>,
+        headers: H,
+    ) -> Self {
+        let timestamp_delta = Varlong::new(timestamp_delta);
+        let offset_delta = Varlong::new(offset_delta.into());
+        let (key, value) = (Field::new(key), Field::new(value));
+        let count = Varlong::new(i64::try_from(headers.len()).unwrap_or(i64::MAX));
+        let small = 1 + timestamp_delta.len() + offset_delta.len() + count.len();
+        let headers_size: u64 =
+            headers.clone().map(|header| sized(Some(header.key)) + sized(header.value)).sum();
+        let body = small as u64 + key.size() + value.size() + headers_size;
+        let length = Varlong::new(body.cast_signed());
+        let size = body + length.len() as u64;
+        let prefix =
+            RecordPrefix { body: length, timestamp_delta, offset_delta, key_length: key.length };
+        Self { prefix, key: key.bytes, value, count, headers, size }
+    }
+
+    /// Bytes of the record, its length field included.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// A field with its length. Lengths beyond an i32 are refused by whoever asks for the size
+/// of the record.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    length: Varlong,
+    bytes: &'a [u8],
+}
+
+impl<'a> Field<'a> {
+    #[inline(always)]
+    fn new(field: Option<&'a [u8]>) -> Self {
+        Self { length: Varlong::of_length(field), bytes: field.unwrap_or_default() }
+    }
+
+    #[inline(always)]
+    const fn size(self) -> u64 {
+        self.length.len() as u64 + self.bytes.len() as u64
+    }
+}
+
+/// Bytes of a field of a v2 record with its length; null is −1.
+pub(super) fn sized(field: Option<&[u8]>) -> u64 {
+    Field::new(field).size()
 }
 
 impl<'h, H: ExactSizeIterator<Item = Header<'h>> + Clone> Encode for RecordFields<'_, H> {
-    #[inline]
-    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
-        let mut prefix = Fields::<26>::new();
-        prefix.varint(self.body.cast_signed());
-        prefix.add(&[0]); // attributes
-        prefix.varint(self.timestamp_delta);
-        prefix.varint(self.offset_delta.into());
-        prefix.varint(length(self.key).into());
-        put.put(prefix.as_slice())?;
-        put.put(self.key.unwrap_or_default())?;
-        put_length(put, self.value)?;
-        put.put(self.value.unwrap_or_default())?;
-        let mut count = Fields::<10>::new();
-        count.varint(i64::try_from(self.headers.len()).unwrap_or(i64::MAX));
-        put.put(count.as_slice())?;
-        for Header { key, value } in self.headers.clone() {
-            put_length(put, Some(key))?;
-            put.put(key)?;
-            put_length(put, value)?;
-            put.put(value.unwrap_or_default())?;
+    #[inline(always)]
+    fn encode<P: Put>(self, put: &mut P) -> Result<u32, ErrorKind> {
+        put.prefix(self.prefix)?;
+        put.put(self.key)?;
+        put.varlong(self.value.length)?;
+        put.put(self.value.bytes)?;
+        put.varlong(self.count)?;
+        for Header { key, value } in self.headers {
+            for field in [Field::new(Some(key)), Field::new(value)] {
+                put.varlong(field.length)?;
+                put.put(field.bytes)?;
+            }
         }
         Ok(0)
     }
 }
 
-#[inline(always)]
-fn put_length<P: Put>(put: &mut P, field: Option<&[u8]>) -> Result<(), ErrorKind> {
-    let mut fields = Fields::<5>::new();
-    fields.varint(length(field).into());
-    put.put(fields.as_slice())
+/// Fields behind one another in `room`, which is large enough for them.
+fn fields<'r, const N: usize>(room: &'r mut [u8], fields: [&[u8]; N]) -> &'r [u8] {
+    let mut out = Out::new(room);
+    let fit = fields.iter().all(|field| out.bytes(field).is_some());
+    let len = if fit { out.len() } else { 0 };
+    room.get(..len).unwrap_or_default()
 }
 
 /// A v0/v1 message that is not compressed.
@@ -132,30 +176,34 @@ pub(super) struct MessageFields<'a> {
 }
 
 impl Encode for MessageFields<'_> {
-    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
+    fn encode<P: Put>(self, put: &mut P) -> Result<u32, ErrorKind> {
         let [_, attributes] = self.attributes.to_be_bytes();
+        let timestamp = self.timestamp.to_be_bytes();
         // What the CRC covers, up to the key.
-        let mut covered = Fields::<14>::new();
-        covered.add(&[self.magic.number(), attributes]);
-        if self.magic == Magic::V1 {
-            covered.add(&self.timestamp.to_be_bytes());
-        }
-        covered.add(&length(self.key).to_be_bytes());
+        let mut covered = [0; 14];
+        let covered = fields(
+            &mut covered,
+            [
+                &[self.magic.number(), attributes],
+                if self.magic == Magic::V1 { &timestamp } else { &[] },
+                &length(self.key).to_be_bytes(),
+            ],
+        );
         let (key, value) = (self.key.unwrap_or_default(), self.value.unwrap_or_default());
         let value_length = length(self.value).to_be_bytes();
         let mut sum = crc32fast::Hasher::new();
-        for bytes in [covered.as_slice(), key, &value_length, value] {
+        for bytes in [covered, key, &value_length, value] {
             sum.update(bytes);
         }
         let crc = sum.finalize();
         // The size field is behind the offset, and counts from the CRC on.
-        let size = covered.len + key.len() + value_length.len() + value.len() + 4;
-        let mut start = Fields::<30>::new();
-        start.add(&self.offset.to_be_bytes());
-        start.add(&i32::try_from(size).unwrap_or(i32::MAX).to_be_bytes());
-        start.add(&crc.to_be_bytes());
-        start.add(covered.as_slice());
-        put.put(start.as_slice())?;
+        let size = covered.len() + key.len() + value_length.len() + value.len() + 4;
+        let size = i32::try_from(size).unwrap_or(i32::MAX);
+        let mut start = [0; 30];
+        put.put(fields(
+            &mut start,
+            [&self.offset.to_be_bytes(), &size.to_be_bytes(), &crc.to_be_bytes(), covered],
+        ))?;
         put.put(key)?;
         put.put(&value_length)?;
         put.put(value)?;
@@ -172,7 +220,7 @@ pub(super) struct RawMessage<'a> {
 }
 
 impl Encode for RawMessage<'_> {
-    fn encode<P: Put>(&self, put: &mut P) -> Result<u32, ErrorKind> {
+    fn encode<P: Put>(self, put: &mut P) -> Result<u32, ErrorKind> {
         put.put(&self.offset.to_be_bytes())?;
         put.put(self.behind_offset)?;
         Ok(self.crc)
