@@ -458,7 +458,7 @@ mod tests {
         );
     }
 
-    /// The rows of the KIP whose sums it prints (format-reference §12.1).
+    /// The rows of the KIP whose sums it prints.
     #[test]
     fn samples_of_the_kip() {
         let mut figures = Figures::new(1);

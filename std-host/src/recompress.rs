@@ -1,57 +1,15 @@
 //! Compresses records sections to what a Java producer would have sent.
-//!
-//! Sizes have to be Kafka's own, so every codec comes from the library that the Java
-//! client wraps (JDK: zlib; snappy-java; lz4-java 1.8.0: lz4 1.9.3; zstd-jni), with its
-//! parameters and its framing (`compress/*.java` of Apache Kafka):
-//!
-//! ```text
-//!  gzip    1f 8b 08 00 00000000 00 ff │ raw deflate │ crc32 le │ length le
-//!  snappy  82 S N A P P Y 00 │ 1 be │ 1 be │ { length be │ raw snappy of 32 KiB }*
-//!  lz4     04 22 4d 18 60 40 82 │ { length le, bit 31: stored │ block of 64 KiB }* │ 0
-//!  zstd    28 b5 2f fd 00 │ window │ blocks │ 01 00 00
-//! ```
-//! Output that came out larger than its input is kept, as the Java client does.
 
 use std::fmt;
 
-use flate2::{Compress, Compression, FlushCompress, Status};
-use logseg_core::codec::{lz4_encode, xerial_encode};
 use logseg_core::{Codec, Error, Magic};
-use zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
 use crate::codec_spec::CodecSpec;
-
-const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-const GZIP_TRAILER_LEN: usize = 8;
-
-/// The level at which lz4-java takes the fast compressor; every other one is HC.
-const LZ4_FAST_LEVEL: i32 = 9;
+use crate::engine::Engine;
 
 /// A compressor for one codec at one level, used again for every batch.
 pub struct Recompressor {
-    spec: CodecSpec,
     engine: Engine,
-}
-
-enum Engine {
-    Gzip(Compress),
-    Snappy {
-        encoder: Box<snap::raw::Encoder>,
-        /// A block, compressed. Small enough to stay in the cache.
-        block: Box<[u8]>,
-    },
-    /// liblz4 keeps its tables per thread.
-    Lz4Fast,
-    Lz4High {
-        level: i32,
-    },
-    Zstd {
-        context: CCtx<'static>,
-        level: i32,
-    },
-    /// No spec has it.
-    None,
 }
 
 impl Recompressor {
@@ -65,34 +23,19 @@ impl Recompressor {
     /// Without memory for it, as a `Vec` would.
     #[must_use]
     pub fn new(spec: CodecSpec) -> Self {
-        let level = spec.effective_level().unwrap_or_default();
-        let engine = match spec.codec() {
-            Codec::None => Engine::None,
-            Codec::Gzip => {
-                Engine::Gzip(Compress::new(Compression::new(level.unsigned_abs()), false))
-            }
-            Codec::Snappy => Engine::Snappy {
-                encoder: Box::new(snap::raw::Encoder::new()),
-                block: vec![0; snap::raw::max_compress_len(xerial_encode::BLOCK)]
-                    .into_boxed_slice(),
-            },
-            Codec::Lz4 if level == LZ4_FAST_LEVEL => Engine::Lz4Fast,
-            Codec::Lz4 => Engine::Lz4High { level },
-            Codec::Zstd => Engine::Zstd { context: CCtx::create(), level },
-        };
-        Self { spec, engine }
+        Self { engine: Engine::new(spec) }
     }
 
     /// What it compresses to.
     #[must_use]
     pub const fn spec(&self) -> CodecSpec {
-        self.spec
+        self.engine.spec()
     }
 
     /// Whether batches of version `magic` can carry the codec: zstd exists only in v2.
     #[must_use]
     pub fn can_be_in(&self, magic: Magic) -> bool {
-        self.spec.codec() != Codec::Zstd || magic == Magic::V2
+        self.spec().codec() != Codec::Zstd || magic == Magic::V2
     }
 
     /// Replaces `out` with `section` compressed: the records section of a v2 batch, or
@@ -109,34 +52,22 @@ impl Recompressor {
         magic: Magic,
         out: &mut Vec<u8>,
     ) -> Result<(), RecompressError> {
-        let spec = self.spec;
+        let spec = self.spec();
         if !self.can_be_in(magic) {
             return Err(RecompressError::NotPossible { spec, magic });
         }
         out.clear();
-        match &mut self.engine {
-            Engine::Gzip(deflate) => gzip(deflate, section, out)
-                .map_err(|error| RecompressError::library(spec, &error.to_string())),
-            Engine::Snappy { encoder, block } => xerial(encoder, block, section, out)
-                .map_err(|error| RecompressError::library(spec, &error.to_string())),
-            Engine::Lz4Fast => lz4_frame(section, magic, out, |block, out| {
-                lzzzz::lz4::compress_to_vec(block, out, lzzzz::lz4::ACC_LEVEL_DEFAULT)
-            })
-            .map_err(|error| RecompressError::library(spec, &error.to_string())),
-            Engine::Lz4High { level } => lz4_frame(section, magic, out, |block, out| {
-                lzzzz::lz4_hc::compress_to_vec(block, out, *level)
-            })
-            .map_err(|error| RecompressError::library(spec, &error.to_string())),
-            Engine::Zstd { context, level } => zstd_frame(context, *level, section, out)
-                .map_err(|code| RecompressError::library(spec, zstd_safe::get_error_name(code))),
-            Engine::None => Err(RecompressError::NotPossible { spec, magic }),
-        }
+        self.engine
+            .begin(magic, out)
+            .and_then(|()| self.engine.put(section, out))
+            .and_then(|()| self.engine.end(out))
+            .map_err(|detail| RecompressError::Library { spec, detail })
     }
 }
 
 impl fmt::Debug for Recompressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recompressor").field("spec", &self.spec).finish_non_exhaustive()
+        f.debug_struct("Recompressor").field("spec", &self.spec()).finish_non_exhaustive()
     }
 }
 
@@ -177,12 +108,6 @@ pub enum RecompressError {
     },
 }
 
-impl RecompressError {
-    fn library(spec: CodecSpec, detail: &str) -> Self {
-        Self::Library { spec, detail: detail.to_owned() }
-    }
-}
-
 impl fmt::Display for RecompressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -197,116 +122,12 @@ impl fmt::Display for RecompressError {
 
 impl std::error::Error for RecompressError {}
 
-fn gzip(
-    deflate: &mut Compress,
-    section: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), flate2::CompressError> {
-    let n = section.len();
-    // deflateBound for window 15 and memLevel 8.
-    let bound = n + (n >> 12) + (n >> 14) + (n >> 25) + 13;
-    out.reserve(GZIP_HEADER.len() + bound + GZIP_TRAILER_LEN);
-    out.extend_from_slice(&GZIP_HEADER);
-    deflate.reset();
-    let mut rest = section;
-    loop {
-        let before = deflate.total_in();
-        let status = deflate.compress_vec(rest, out, FlushCompress::Finish)?;
-        let taken = usize::try_from(deflate.total_in() - before).unwrap_or(usize::MAX);
-        rest = rest.get(taken..).unwrap_or_default();
-        if status == Status::StreamEnd {
-            break;
-        }
-        // Not more than a call's worth was taken, or the bound was none.
-        out.reserve(GZIP_TRAILER_LEN.max(rest.len().min(64 << 10)));
-    }
-    out.extend_from_slice(&crc32fast::hash(section).to_le_bytes());
-    // ISIZE is the length modulo 2^32.
-    let [a, b, c, d, ..] = (n as u64).to_le_bytes();
-    out.extend_from_slice(&[a, b, c, d]);
-    Ok(())
-}
-
-fn xerial(
-    encoder: &mut snap::raw::Encoder,
-    block: &mut [u8],
-    section: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), snap::Error> {
-    out.extend_from_slice(&xerial_encode::HEADER);
-    for plain in section.chunks(xerial_encode::BLOCK) {
-        let len = encoder.compress(plain, block)?;
-        // At most 38 261: no block is longer than the bound of 32 KiB.
-        out.extend_from_slice(&(len as u32).to_be_bytes());
-        out.extend_from_slice(&block[..len]);
-    }
-    Ok(())
-}
-
-/// `compress` appends a block and gives its length.
-fn lz4_frame(
-    section: &[u8],
-    magic: Magic,
-    out: &mut Vec<u8>,
-    compress: impl Fn(&[u8], &mut Vec<u8>) -> lzzzz::Result<usize>,
-) -> lzzzz::Result<()> {
-    let blocks = section.len().div_ceil(lz4_encode::BLOCK);
-    let block_bound = 4 + lzzzz::lz4::max_compressed_size(lz4_encode::BLOCK.min(section.len()));
-    let header = lz4_encode::header(magic);
-    out.reserve(header.len() + blocks * block_bound + lz4_encode::END_MARK.len());
-    out.extend_from_slice(&header);
-    for block in section.chunks(lz4_encode::BLOCK) {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        let len = compress(block, out)?;
-        let word = if len < block.len() {
-            len as u32
-        } else {
-            out.truncate(start + 4);
-            out.extend_from_slice(block);
-            block.len() as u32 | lz4_encode::STORED
-        };
-        out[start..start + 4].copy_from_slice(&word.to_le_bytes());
-    }
-    out.extend_from_slice(&lz4_encode::END_MARK);
-    Ok(())
-}
-
-fn zstd_frame(
-    context: &mut CCtx<'static>,
-    level: i32,
-    section: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), zstd_safe::ErrorCode> {
-    // The Java stream starts its frame with the first byte.
-    if section.is_empty() {
-        return Ok(());
-    }
-    out.reserve(zstd_safe::compress_bound(section.len()));
-    context.reset(ResetDirective::SessionOnly)?;
-    context.set_parameter(CParameter::CompressionLevel(level))?;
-    let mut input = InBuffer::around(section);
-    // `close` of the Java stream flushes first, which leaves the last block empty.
-    // A frame that does not begin with its end also has no content size.
-    for step in [ZSTD_EndDirective::ZSTD_e_flush, ZSTD_EndDirective::ZSTD_e_end] {
-        loop {
-            let end = out.len();
-            let mut output = OutBuffer::around_pos(out, end);
-            let left = context.compress_stream2(&mut output, &mut input, step)?;
-            if left == 0 && input.pos() == section.len() {
-                break;
-            }
-            out.reserve(left.max(1 << 10));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
 
     use logseg_core::codec::zstd::workspace_len;
+    use logseg_core::codec::{lz4_encode, xerial_encode};
     use logseg_core::{Builtin, Codecs, Pause, Window};
 
     use super::*;
@@ -408,7 +229,7 @@ mod tests {
         text
     }
 
-    /// Streams that Kafka's own classes wrote (format-reference §17.3, §17.5, §17.6).
+    /// Streams that Kafka's own classes wrote.
     /// The snappy ones that compress anything are not here: snap's encoder takes other
     /// matches than Google's.
     #[test]
@@ -548,7 +369,7 @@ mod tests {
 
     #[test]
     fn zstd_frames_declare_no_size_and_the_window_of_their_level() {
-        // Windows of zstd 1.5.2 (format-reference §9.2).
+        // Windows of zstd 1.5.2.
         for (level, window) in [(-5, 0x48), (1, 0x48), (3, 0x58), (9, 0x60), (15, 0x60), (19, 0x68)]
         {
             let out = compress(&format!("zstd:{level}"), &compressible(300_000), Magic::V2);

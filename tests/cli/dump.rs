@@ -13,7 +13,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Three records with headers and a null key (format-reference `v2_three`).
+/// Three records with headers and a null key.
 const THREE: &str = "00000000000000640000005b0000000502387757e70000000000020000018bcfe568000000018bcfe56805ffffffffffffffffffffffffffff0000000328000000046b310a68656c6c6f0402680278026e0116000a02010a776f726c640010000104046b330100";
 
 #[test]

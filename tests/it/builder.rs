@@ -5,7 +5,7 @@ use logseg_core::batch::Header;
 use logseg_core::builder::{
     BuilderOptions, LentBuffer, MemoryRecordsBuilder, ProducerState, Timestamps,
 };
-use logseg_core::codec::{BuiltinCompressors, lz4_encode, xerial_encode};
+use logseg_core::codec::{BuiltinCompressors, Compressors, lz4_encode, xerial_encode, zstd};
 use logseg_core::error::ErrorKind;
 use logseg_core::{BatchReader, Batches, Builtin, Codec, Cpu, Error, Magic, Unpacker};
 use logseg_tests::build::{Rec, message_set};
@@ -14,6 +14,9 @@ use logseg_tests::pack::unpack;
 use logseg_tests::read::{assert_same, read_with, stream_with};
 use logseg_tests::{BatchBuilder, MessageBuilder};
 use proptest::prelude::*;
+use std_host::codec_spec::CodecSpec;
+use std_host::compressors::HostCompressors;
+use std_host::growing::GrowingBuffer;
 
 use super::law::config;
 
@@ -24,20 +27,37 @@ type Builder<'c> = MemoryRecordsBuilder<'c, LentBuffer<'c>>;
 struct Kit {
     lz4: Box<lz4_encode::Memory>,
     snappy: Box<xerial_encode::Memory>,
+    host: HostCompressors,
+    /// What the host's are set to.
+    spec: Option<CodecSpec>,
 }
 
 impl Kit {
+    /// A builder with the encoders of core, or with those of the host.
     fn with<R>(
         &mut self,
+        host: Option<CodecSpec>,
         capacity: usize,
         options: BuilderOptions,
         test: impl FnOnce(Result<Builder<'_>, Error>) -> R,
     ) -> R {
         let mut memory = vec![0x5a; capacity];
-        let mut compressors =
-            BuiltinCompressors::new().with_lz4(&mut self.lz4).with_snappy(&mut self.snappy);
         let buffer = LentBuffer::new(&mut memory);
-        test(MemoryRecordsBuilder::new(buffer, options, &mut compressors, Cpu::detect()))
+        let mut core;
+        let compressors: &mut dyn Compressors = match host {
+            Some(spec) => {
+                if self.spec.replace(spec) != host {
+                    self.host = HostCompressors::new().with_level(spec);
+                }
+                &mut self.host
+            }
+            None => {
+                core =
+                    BuiltinCompressors::new().with_lz4(&mut self.lz4).with_snappy(&mut self.snappy);
+                &mut core
+            }
+        };
+        test(MemoryRecordsBuilder::new(buffer, options, compressors, Cpu::detect()))
     }
 }
 
@@ -53,6 +73,21 @@ fn append(builder: &mut Builder<'_>, rec: &Rec) -> Result<Option<u32>, Error> {
 fn has_room_for(builder: &Builder<'_>, rec: &Rec) -> bool {
     let (key, value) = (rec.key.as_deref(), rec.value.as_deref());
     builder.has_room_for(rec.timestamp, key, value, &headers(rec))
+}
+
+/// The batch of all the records, built in a buffer that grows from nothing.
+fn grown(case: &Case) -> Vec<u8> {
+    let mut compressors =
+        case.host.into_iter().fold(HostCompressors::new(), |all, spec| all.with_level(spec));
+    let buffer = GrowingBuffer::default();
+    let mut builder =
+        MemoryRecordsBuilder::new(buffer, case.options(), &mut compressors, Cpu::detect()).unwrap();
+    for rec in &case.recs {
+        let (key, value) = (rec.key.as_deref(), rec.value.as_deref());
+        builder.append_with_offset(rec.offset, rec.timestamp, key, value, &headers(rec)).unwrap();
+    }
+    builder.close().unwrap();
+    builder.into_buffer().into_vec()
 }
 
 /// Most bytes of a record as its version writes it.
@@ -109,6 +144,8 @@ fn record() -> impl Strategy<Value = (i64, Rec)> {
 struct Case {
     magic: Magic,
     codec: Codec,
+    /// With the host's encoder.
+    host: Option<CodecSpec>,
     base: i64,
     stamp: Option<i64>,
     producer: bool,
@@ -205,16 +242,29 @@ impl Case {
     }
 }
 
+const HOST: [&str; 13] = [
+    "gzip", "gzip:1", "gzip:3", "gzip:9", "snappy", "lz4", "lz4:1", "lz4:12", "zstd", "zstd:-50",
+    "zstd:1", "zstd:7", "zstd:13",
+];
+
 fn case() -> impl Strategy<Value = Case> {
     let magic = prop_oneof![Just(Magic::V0), Just(Magic::V1), Just(Magic::V2), Just(Magic::V2)];
-    let codec = prop_oneof![Just(Codec::None), Just(Codec::Snappy), Just(Codec::Lz4)];
+    let codec = prop_oneof![
+        3 => prop_oneof![Just(Codec::None), Just(Codec::Snappy), Just(Codec::Lz4)]
+            .prop_map(|codec| (codec, None)),
+        4 => proptest::sample::select(&HOST[..]).prop_map(|name| {
+            let spec: CodecSpec = name.parse().expect("a spec");
+            (spec.codec(), Some(spec))
+        }),
+    ];
     let base = prop_oneof![Just(0), 0..1i64 << 40];
     let stamp = prop_oneof![3 => Just(None), 1 => (0..i64::MAX).prop_map(Some)];
     let limit = prop_oneof![0..300usize, 300..5000usize, Just(16 << 10), Just(200_000)];
     let ratio = prop_oneof![2 => Just(1.0f32), 2 => 0.05..1.5f32];
     let recs = proptest::collection::vec(record(), 1..40);
     (magic, codec, base, stamp, any::<bool>(), limit, ratio, recs).prop_map(
-        |(magic, codec, base, stamp, producer, limit, ratio, recs)| {
+        |(magic, (codec, host), base, stamp, producer, limit, ratio, recs)| {
+            let magic = if codec == Codec::Zstd { Magic::V2 } else { magic };
             let mut next = base;
             let recs = recs
                 .into_iter()
@@ -228,15 +278,17 @@ fn case() -> impl Strategy<Value = Case> {
                 })
                 .collect();
             let producer = producer && magic == Magic::V2;
-            Case { magic, codec, base, stamp, producer, limit, ratio, recs }
+            Case { magic, codec, host, base, stamp, producer, limit, ratio, recs }
         },
     )
 }
 
 /// Reads by the slice and by streams of all kinds, and holds the batch against the kit.
 fn check(case: &Case, recs: &[Rec], built: &[u8], seed: u64) {
+    let mut workspace =
+        vec![0; if case.codec == Codec::Zstd { zstd::workspace_len(8 << 20) } else { 0 }];
     let mut window = vec![0; 4 << 20];
-    let mut unpacker = Unpacker::new(Builtin::new(), &mut window);
+    let mut unpacker = Unpacker::new(Builtin::new().with_zstd(&mut workspace), &mut window);
     let whole = read_with(built, &mut unpacker);
     assert!(whole.errors.is_empty());
     for batch in &whole.batches {
@@ -250,7 +302,7 @@ fn check(case: &Case, recs: &[Rec], built: &[u8], seed: u64) {
         (1 << 20, 1 << 20, Chunking::Whole),
     ] {
         let mut window = vec![0; window];
-        let mut unpacker = Unpacker::new(Builtin::new(), &mut window);
+        let mut unpacker = Unpacker::new(Builtin::new().with_zstd(&mut workspace), &mut window);
         let mut reader = BatchReader::new(vec![0; buffer], Cpu::detect());
         let stream = stream_with(built, chunking, &mut reader, &mut unpacker);
         assert_same(&whole, &stream, "streamed");
@@ -287,7 +339,7 @@ proptest! {
         let total: u64 = case.recs.iter().map(|rec| record_len(case.magic, rec)).sum();
         let options = case.options();
         let capacity = options.capacity_for(0, total);
-        kit.with(usize::try_from(capacity).unwrap(), options, |builder| {
+        kit.with(case.host, usize::try_from(capacity).unwrap(), options, |builder| {
             let mut builder = builder.unwrap();
             for rec in &case.recs {
                 let crc = append(&mut builder, rec).unwrap();
@@ -295,6 +347,9 @@ proptest! {
             }
             assert_eq!(builder.record_count() as usize, case.recs.len());
             let built = builder.build().unwrap().to_vec();
+            if case.host.is_some() {
+                assert!(grown(&case) == built, "in a buffer that grows");
+            }
             assert_eq!(builder.size_in_bytes(), built.len() as u64);
             let plain = case.plain(&case.recs).len() as u64;
             let header = if case.codec == Codec::None && case.magic != Magic::V2 {
@@ -319,7 +374,7 @@ proptest! {
         let options = case.options();
         let first = record_len(case.magic, &case.recs[0]);
         let capacity = options.capacity_for(case.limit, first);
-        kit.with(usize::try_from(capacity).unwrap(), options, |builder| {
+        kit.with(case.host, usize::try_from(capacity).unwrap(), options, |builder| {
             let mut builder = builder.unwrap();
             let mut taken = 0;
             // Small ones again and again, until it is full.
@@ -354,7 +409,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut kit = Kit::default();
-        let recs = kit.with(capacity, case.options(), |builder| {
+        let recs = kit.with(case.host, capacity, case.options(), |builder| {
             let mut builder = match builder {
                 Ok(builder) => builder,
                 Err(error) => {
@@ -397,7 +452,7 @@ proptest! {
         }
         check(&case, &recs, &built, seed);
         // Those that were refused left no trace.
-        let again = kit.with(1 << 22, case.options(), |builder| {
+        let again = kit.with(case.host, 1 << 22, case.options(), |builder| {
             let mut builder = builder.unwrap();
             for rec in &recs {
                 append(&mut builder, rec).unwrap();
@@ -411,12 +466,20 @@ proptest! {
 #[test]
 fn a_compressor_is_used_again_after_what_was_given_up() {
     let mut kit = Kit::default();
-    for (magic, codec) in
-        [(Magic::V0, Codec::Lz4), (Magic::V1, Codec::Lz4), (Magic::V2, Codec::Snappy)]
-    {
+    let core = [
+        (Magic::V0, Codec::Lz4, None),
+        (Magic::V1, Codec::Lz4, None),
+        (Magic::V2, Codec::Snappy, None),
+    ];
+    let host = HOST.iter().map(|name| {
+        let spec: CodecSpec = name.parse().unwrap();
+        (Magic::V2, spec.codec(), Some(spec))
+    });
+    for (magic, codec, host) in core.into_iter().chain(host) {
         let case = Case {
             magic,
             codec,
+            host,
             base: 5,
             stamp: None,
             producer: false,
@@ -426,7 +489,7 @@ fn a_compressor_is_used_again_after_what_was_given_up() {
         };
         let mut first = None;
         for round in 0..3 {
-            kit.with(1 << 20, case.options(), |builder| {
+            kit.with(case.host, 1 << 20, case.options(), |builder| {
                 let mut builder = builder.unwrap();
                 let mut recs = Vec::new();
                 for _ in 0..300 {
@@ -451,7 +514,7 @@ fn raw_messages_make_the_same_set() {
     let recs: Vec<Rec> = (0..20).map(|n| Rec::new(7 + 2 * n, n, b"key", b"value")).collect();
     for (number, magic) in [(0, Magic::V0), (1, Magic::V1)] {
         let options = BuilderOptions::new(magic, Codec::Lz4).with_base_offset(7);
-        let built = Kit::default().with(1 << 16, options, |builder| {
+        let built = Kit::default().with(None, 1 << 16, options, |builder| {
             let mut builder = builder.unwrap();
             for rec in &recs {
                 let entry = MessageBuilder::new(number, rec).build();

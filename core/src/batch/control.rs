@@ -358,7 +358,7 @@ fn skip_tags(cursor: &mut Cursor<'_>) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// The values of format-reference §5, made with Kafka's own classes.
+    /// Values made with Kafka's own classes.
     #[test]
     fn all_seven_types() {
         let parse = |kind: i16, value: &'static [u8]| {

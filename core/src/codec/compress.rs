@@ -150,9 +150,9 @@ impl Compress for Plain {
 pub struct BuiltinCompressors<'w> {
     plain: Plain,
     #[cfg(feature = "snappy")]
-    snappy: Option<xerial_encode::Encoder<'w>>,
+    snappy: Option<xerial_encode::Encoder<&'w mut xerial_encode::Memory>>,
     #[cfg(feature = "lz4")]
-    lz4: Option<lz4_encode::Encoder<'w>>,
+    lz4: Option<lz4_encode::Encoder<&'w mut lz4_encode::Memory>>,
     lent: core::marker::PhantomData<&'w mut [u8]>,
 }
 

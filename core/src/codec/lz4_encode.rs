@@ -13,6 +13,8 @@
 //! grow where nothing is found. Where nothing matches, the search goes on with what
 //! comes next; the bytes come out the same.
 
+use core::ops::DerefMut;
+
 use super::compress::{Compress, Written};
 use super::matches::{self, Blocks, Waiting, common_len, load32};
 use super::out::Out;
@@ -87,10 +89,10 @@ enum Body {
     Stored,
 }
 
-/// Encoder of LZ4 batches.
+/// Encoder of LZ4 batches, in memory that is lent (`&mut Memory`) or owned (`Box<Memory>`).
 #[derive(Debug)]
-pub struct Encoder<'w> {
-    memory: &'w mut Memory,
+pub struct Encoder<M> {
+    memory: M,
     magic: Magic,
     /// Bytes of the block that are there.
     filled: usize,
@@ -100,12 +102,12 @@ pub struct Encoder<'w> {
 }
 
 // What hoards is lent.
-const _: () = assert!(size_of::<Encoder<'static>>() <= 96);
+const _: () = assert!(size_of::<Encoder<&'static mut Memory>>() <= 96);
 
-impl<'w> Encoder<'w> {
+impl<M: DerefMut<Target = Memory>> Encoder<M> {
     /// Starts a frame for magic 1 and 2.
     #[must_use]
-    pub fn new(memory: &'w mut Memory) -> Self {
+    pub fn new(memory: M) -> Self {
         let mut encoder = Self {
             memory,
             magic: Magic::V2,
@@ -144,7 +146,7 @@ impl<'w> Encoder<'w> {
     }
 }
 
-impl Blocks for Encoder<'_> {
+impl<M: DerefMut<Target = Memory>> Blocks for Encoder<M> {
     fn drain(&mut self, out: &mut Out<'_>) -> bool {
         let body = match self.body {
             Body::Packed => &self.memory.packed,
@@ -166,7 +168,7 @@ impl Blocks for Encoder<'_> {
     }
 }
 
-impl Compress for Encoder<'_> {
+impl<M: DerefMut<Target = Memory>> Compress for Encoder<M> {
     fn reset(&mut self) {
         self.waiting.set(&header(self.magic), 0);
         self.filled = 0;
@@ -344,8 +346,7 @@ mod tests {
 
     #[test]
     fn an_empty_frame() {
-        let mut memory = Box::new(Memory::new());
-        let mut encoder = Encoder::new(&mut memory);
+        let mut encoder = Encoder::new(Box::new(Memory::new()));
         let empty = *b"\x04\x22\x4d\x18\x60\x40\x82\0\0\0\0";
         assert_eq!(encode(Codec::Lz4, &mut encoder, b"", 1, 3), empty);
         encoder.for_magic(Magic::V0);
@@ -357,8 +358,7 @@ mod tests {
 
     #[test]
     fn any_chunking_gives_the_same_frame_and_the_bytes_come_back() {
-        let mut memory = Box::new(Memory::new());
-        let mut encoder = Encoder::new(&mut memory);
+        let mut encoder = Encoder::new(Box::new(Memory::new()));
         for len in [1, 12, 13, 14, 300, 5000, 65_535, 65_536, 65_537, 140_000] {
             for shape in 0..4 {
                 let plain = super::super::shaped(len, shape);

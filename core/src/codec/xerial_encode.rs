@@ -7,6 +7,8 @@
 //! no end mark: an empty stream is its header. Source: `SnappyOutputStream.java` of
 //! xerial/snappy-java.
 
+use core::ops::DerefMut;
+
 use super::compress::{Compress, Written};
 use super::matches::{self, Blocks, Waiting};
 use super::out::Out;
@@ -54,10 +56,10 @@ impl core::fmt::Debug for Memory {
     }
 }
 
-/// Encoder of snappy batches.
+/// Encoder of snappy batches, in memory that is lent (`&mut Memory`) or owned (`Box<Memory>`).
 #[derive(Debug)]
-pub struct Encoder<'w> {
-    memory: &'w mut Memory,
+pub struct Encoder<M> {
+    memory: M,
     block_len: usize,
     /// Bytes of the block that are there.
     filled: usize,
@@ -65,12 +67,12 @@ pub struct Encoder<'w> {
 }
 
 // What hoards is lent.
-const _: () = assert!(size_of::<Encoder<'static>>() <= 96);
+const _: () = assert!(size_of::<Encoder<&'static mut Memory>>() <= 96);
 
-impl<'w> Encoder<'w> {
+impl<M: DerefMut<Target = Memory>> Encoder<M> {
     /// Starts a stream.
     #[must_use]
-    pub fn new(memory: &'w mut Memory) -> Self {
+    pub fn new(memory: M) -> Self {
         let mut encoder = Self { memory, block_len: BLOCK, filled: 0, waiting: Waiting::default() };
         encoder.reset();
         encoder
@@ -103,7 +105,7 @@ impl<'w> Encoder<'w> {
     }
 }
 
-impl Blocks for Encoder<'_> {
+impl<M: DerefMut<Target = Memory>> Blocks for Encoder<M> {
     fn drain(&mut self, out: &mut Out<'_>) -> bool {
         self.waiting.drain(&self.memory.packed, out)
     }
@@ -118,7 +120,7 @@ impl Blocks for Encoder<'_> {
     }
 }
 
-impl Compress for Encoder<'_> {
+impl<M: DerefMut<Target = Memory>> Compress for Encoder<M> {
     fn reset(&mut self) {
         self.waiting.set(&HEADER, 0);
         self.filled = 0;
@@ -177,8 +179,7 @@ mod tests {
 
     #[test]
     fn streams_of_snappy_java() {
-        let mut memory = Box::new(Memory::new());
-        let mut encoder = Encoder::new(&mut memory);
+        let mut encoder = Encoder::new(Box::new(Memory::new()));
         let header = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
         assert_eq!(encode(Codec::Snappy, &mut encoder, b"", 1, 3), header);
         let mut hello = header.to_vec();
@@ -188,8 +189,7 @@ mod tests {
 
     #[test]
     fn noise_of_32_kib_is_32774_bytes_as_in_java() {
-        let mut memory = Box::new(Memory::new());
-        let mut encoder = Encoder::new(&mut memory);
+        let mut encoder = Encoder::new(Box::new(Memory::new()));
         let noise = super::super::shaped(BLOCK, 0);
         assert_eq!(
             encode(Codec::Snappy, &mut encoder, &noise, BLOCK, 1 << 16).len(),
@@ -199,10 +199,8 @@ mod tests {
 
     #[test]
     fn any_chunking_gives_the_same_stream_and_the_bytes_come_back() {
-        let mut memory = Box::new(Memory::new());
-        let mut memory_small = Box::new(Memory::new());
-        let mut encoder = Encoder::new(&mut memory);
-        let mut small = Encoder::new(&mut memory_small).with_block_len(1);
+        let mut encoder = Encoder::new(Box::new(Memory::new()));
+        let mut small = Encoder::new(Box::new(Memory::new())).with_block_len(1);
         for len in [1, 14, 15, 16, 300, 5000, 32_767, 32_768, 32_769, 70_000] {
             for shape in 0..4 {
                 let plain = super::super::shaped(len, shape);
