@@ -38,7 +38,7 @@ fn the_lines_of_kafka_dump_log() {
     let plain = run(["dump", "--deep-iteration", path]).expect(0).out;
     assert!(plain.contains("keySize: 2") && !plain.contains("hello") && !plain.contains("k1"));
     let bare = run(["dump", "--print-data-log", "--skip-record-metadata", path]).expect(0).out;
-    assert!(bare.ends_with("|  key: k1 payload: hello\n|  payload: world\n|  key: k3\n"), "{bare}");
+    assert!(bare.ends_with("| key: k1 payload: hello\n| payload: world\n| key: k3\n"), "{bare}");
 }
 
 #[test]
@@ -172,5 +172,26 @@ fn limits_cost_one_batch_only() {
         run(["dump", "--format", "json", "--max-decompressed-bytes", "1000", path]).expect(3);
     assert!(
         unpacked.out.contains("decompress_limit") && unpacked.out.contains("limit of 1000 bytes")
+    );
+}
+
+/// Every type of KRaft's control records, as `DumpLogSegments` of Kafka 4.4.0 has them.
+#[test]
+fn control_records_of_kraft() {
+    let path = crate::case("144-kraft-control-records/input.log");
+    let text = run(["dump", "--deep-iteration", path.to_str().unwrap()]).expect(0).out;
+    let said: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split_once(" sequence: -1 headerKeys: [] ").map(|(_, said)| said))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            r#"LeaderChange: {"version":0,"leaderId":1,"voters":[{"voterId":1}],"grantingVoters":[{"voterId":1}]}"#,
+            r#"KRaftVersion {"version":0,"kRaftVersion":1}"#,
+            r#"KRaftVoters {"version":0,"voters":[{"voterId":1,"voterDirectoryId":"tpx8pd1IQDqJwMfGzXj6GA","endpoints":[{"name":"CONTROLLER","host":"localhost","port":9093}],"kRaftVersionFeature":{"minSupportedVersion":0,"maxSupportedVersion":1}}]}"#,
+            r#"SnapshotHeader {"version":0,"lastContainedLogTimestamp":10000}"#,
+            r#"SnapshotFooter {"version":0}"#,
+        ]
     );
 }

@@ -12,6 +12,7 @@ const INDEX: &str = "00000000000000000050.index";
 const TIME_INDEX: &str = "00000000000000000050.timeindex";
 const TXN_INDEX: &str = "00000000000000000050.txnindex";
 const SNAPSHOT: &str = "00000000000000000125.snapshot";
+const EPOCHS: &str = "leader-epoch-checkpoint";
 const LOG: &str = "00000000000000000050.log";
 
 /// A directory with some files of Kafka's, to be changed.
@@ -84,7 +85,7 @@ fn last_line(path: &Path) -> Value {
     dump(path, &["--format", "json"]).lines().pop().unwrap()
 }
 
-/// What `kafka.tools.DumpLogSegments` of Kafka 4.0.0 prints, byte for byte.
+/// What `org.apache.kafka.tools.DumpLogSegments` of Kafka 4.4.0 prints, byte for byte.
 #[test]
 fn the_lines_of_kafkas_own_tool() {
     let files = [INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT].join(",");
@@ -149,6 +150,42 @@ fn json_lines() {
                    "trailing_bytes": 0, "trailing_kind": null, "log": log})
         );
     }
+}
+
+/// Which Kafka's own tool does not know.
+#[test]
+fn leader_epochs() {
+    let partition = Partition::with(&[]);
+    let path = partition.path(EPOCHS);
+    partition.write(EPOCHS, b"0\n2\n0 1000\n3 1454\n");
+    let text = partition.dump(EPOCHS, &[]).expect(0).out;
+    let lines = "epoch: 0 startOffset: 1000\nepoch: 3 startOffset: 1454\n";
+    assert_eq!(text, format!("Dumping {}\n{lines}", path.display()));
+    let json = partition.dump(EPOCHS, &["--format", "json"]).expect(0).lines();
+    assert_eq!(
+        json,
+        [
+            json!({"type": "leader_epoch", "epoch": 0, "start_offset": 1000}),
+            json!({"type": "leader_epoch", "epoch": 3, "start_offset": 1454}),
+            json!({"type": "side_file", "path": path.to_str().unwrap(), "entries": "leader_epoch",
+                   "file_size": 18, "entry_count": 2, "trailing_bytes": 0, "trailing_kind": null,
+                   "log": null}),
+        ]
+    );
+    partition.write(EPOCHS, b"");
+    assert_eq!(partition.dump(EPOCHS, &[]).expect(0).out, format!("Dumping {}\n", path.display()));
+    partition.write(EPOCHS, b"0\n4\n0 1000\n3 x\n3 900\n");
+    assert_eq!(
+        faults(&path),
+        [
+            "byte 11: entry: \"3 x\" is not an epoch and an offset",
+            "byte 15: start_offset: 900 is not above 1000 of the entry before",
+            "byte 2: count: 4 entries are declared, the file has 3",
+        ]
+    );
+    // Other checkpoints are not read.
+    partition.write("recovery-point-offset-checkpoint", b"0\n0\n");
+    partition.dump("recovery-point-offset-checkpoint", &[]).expect(2);
 }
 
 /// As a broker has them: 10 MiB, nearly all of it never written.
@@ -383,7 +420,7 @@ fn names_and_files_that_cannot_be() {
     // Noise is damage, never a panic, and its lines have an end.
     let noise: Vec<u8> =
         (0..100_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    for name in [INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT, "9223372036854775807.index"] {
+    for name in [INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT, EPOCHS, "9223372036854775807.index"] {
         partition.write(name, &noise);
         let run = partition.dump(name, &[]).expect(3);
         assert!(run.error_lines().len() <= 1001);

@@ -21,7 +21,7 @@ use crate::source::{Item, Segment};
 #[derive(Debug, clap::Args)]
 pub(super) struct DumpArgs {
     /// Segment files, partition directories or log directories; - is standard input.
-    /// Index files and snapshots: .index .timeindex .txnindex .snapshot
+    /// Files beside them: .index .timeindex .txnindex .snapshot leader-epoch-checkpoint
     #[arg(value_name = "PATH", required_unless_present = "files")]
     paths: Vec<PathBuf>,
     /// The same as a comma-separated list
@@ -62,7 +62,7 @@ enum Format {
 
 pub(super) fn run(args: &DumpArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let paths: Vec<PathBuf> = args.paths.iter().chain(&args.files).cloned().collect();
-    refuse(&paths, is_checkpoint)?;
+    refuse(&paths, |path| is_checkpoint(path) && SideFile::of(path).is_none())?;
     let files = find_segments(&paths, outcome);
     let mut reader = BatchReader::new(args.limits.limits());
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());

@@ -8,7 +8,7 @@ use logseg_core::{Error, Magic, TailKind};
 use serde::Serialize;
 
 use super::digest::hex;
-use super::{BatchLine, Listed, RecordLine, codec_name, offsets, snappy_framing};
+use super::{BatchLine, Listed, RecordLine, codec_name, java, offsets, snappy_framing};
 use crate::cli::dump::{Printer, Summary};
 
 pub(crate) struct Json<'a> {
@@ -199,7 +199,7 @@ impl Printer for Json<'_> {
             headers: record
                 .headers
                 .iter()
-                .map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), value.map(hex)))
+                .map(|(key, value)| (java::utf8(key).into_owned(), value.map(hex)))
                 .collect(),
             key: self.listed.data.then(|| encode(record.key)),
             value: self.listed.data.then(|| encode(record.value)),

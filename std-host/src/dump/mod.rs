@@ -1,6 +1,7 @@
 //! What a dump says of a batch: header, verdict and digest of the records.
 
 pub mod digest;
+mod java;
 pub(crate) mod json;
 pub(crate) mod side;
 pub(crate) mod text;

@@ -1,9 +1,10 @@
 //! Entries of side files: the lines of `kafka-dump-log`, and JSON.
 //!
 //! JSON has a line for each entry, `{"type":"offset_index","offset","position"}`,
-//! `{"type":"time_index","timestamp","offset"}`, `{"type":"aborted_txn","version",…}` or
-//! `{"type":"producer","producer_id",…,"batch":{…} or null}`, with `warnings` if the
-//! segment has something else; an `error` line of kind `side_file` behind the entry that is
+//! `{"type":"time_index","timestamp","offset"}`, `{"type":"aborted_txn","version",…}`,
+//! `{"type":"producer","producer_id",…,"batch":{…} or null}` or
+//! `{"type":"leader_epoch","epoch","start_offset"}`, with `warnings` if the segment has
+//! something else; an `error` line of kind `side_file` behind the entry that is
 //! wrong, or in its place; and `{"type":"side_file","path","entries","file_size",
 //! "entry_count","trailing_bytes","trailing_kind","log"}` last. `entries` is the type of
 //! the entries, `trailing_kind` null, `zero_padding` or `partial_entry`, and `log` the
@@ -16,11 +17,12 @@ use serde::Serialize;
 
 use super::json;
 use crate::side::{
-    AbortedTxn, Entry, Fault, Mismatch, OffsetPosition, ProducerStateEntry, Tail, TimestampOffset,
+    AbortedTxn, Fault, LeaderEpoch, Mismatch, OffsetPosition, ProducerStateEntry, Tail,
+    TimestampOffset,
 };
 
 /// An entry that has a line.
-pub(crate) trait EntryLine: Entry + Serialize {
+pub(crate) trait EntryLine: Serialize {
     /// `type` in JSON.
     const TYPE: &'static str;
     /// Whether the text says of a file that it is empty: Kafka's does for `.index` only.
@@ -69,15 +71,14 @@ impl EntryLine for ProducerStateEntry {
             Some(offset) => format!("OptionalLong[{offset}]"),
             None => "OptionalLong.empty".to_owned(),
         };
-        // The blank at the end stays if no batch is known, as in Kafka's tool.
         let mut line = format!(
             "producerId: {} producerEpoch: {} coordinatorEpoch: {} currentTxnFirstOffset: {txn} \
-             lastTimestamp: {} ",
+             lastTimestamp: {}",
             self.producer_id, self.producer_epoch, self.coordinator_epoch, self.last_timestamp
         );
         if let Some(batch) = self.batch {
             line += &format!(
-                "firstSequence: {} lastSequence: {} lastOffset: {} offsetDelta: {} timestamp: {}",
+                " firstSequence: {} lastSequence: {} lastOffset: {} offsetDelta: {} timestamp: {}",
                 batch.first_sequence,
                 batch.last_sequence,
                 batch.last_offset,
@@ -86,6 +87,15 @@ impl EntryLine for ProducerStateEntry {
             );
         }
         line
+    }
+}
+
+/// Kafka's tool does not know this file; its words are those of the others.
+impl EntryLine for LeaderEpoch {
+    const TYPE: &'static str = "leader_epoch";
+
+    fn text(&self) -> String {
+        format!("epoch: {} startOffset: {}", self.epoch, self.start_offset)
     }
 }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use logseg_core::batch::{ControlValue, Voters};
-use logseg_core::{Control, ControlType, Error, Magic};
-use serde_json::json;
+use logseg_core::batch::{ControlValue, Voter};
+use logseg_core::{Control, Error, Magic};
+use serde::Serialize;
 
-use super::{BatchLine, Listed, RecordLine, codec_name, offsets};
+use super::{BatchLine, Listed, RecordLine, codec_name, java, offsets};
 use crate::cli::dump::{Printer, Summary};
 
 pub(crate) struct Text<'a> {
@@ -36,6 +36,43 @@ impl<'a> Text<'a> {
             Some(offset) => writeln!(out, "Log starting offset: {offset}"),
             None => Ok(()),
         }
+    }
+}
+
+impl Text<'_> {
+    /// Everything about a record but key and value.
+    fn metadata(
+        &self,
+        batch: &BatchLine,
+        record: &RecordLine<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let header = &batch.header;
+        let len = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len().cast_signed());
+        write!(
+            out,
+            "| offset: {} {}: {} keySize: {} valueSize: {}",
+            record.offset,
+            timestamp_type(batch),
+            record.timestamp,
+            len(record.key),
+            len(record.value),
+        )?;
+        match record.crc.filter(|_| header.magic != Magic::V2) {
+            Some(crc) => write!(out, " isValid: true crc: {crc}")?,
+            None if header.magic != Magic::V2 => {}
+            None => {
+                let keys: Vec<_> = record.headers.iter().map(|(key, _)| java::utf8(key)).collect();
+                let sequence = header.sequence(record.offset);
+                write!(out, " sequence: {sequence} headerKeys: [{}]", keys.join(","))?;
+            }
+        }
+        if header.is_control()
+            && let Ok(control) = Control::parse(record.key, record.value)
+        {
+            write!(out, " {}", control_text(&control))?;
+        }
+        Ok(())
     }
 }
 
@@ -111,42 +148,17 @@ impl Printer for Text<'_> {
             // Nobody is left to be told if standard error is gone.
             let _ = io::stderr().write_all(lines.as_bytes());
         }
-        let len = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len().cast_signed());
-        write!(out, "| ")?;
         if self.listed.metadata {
-            write!(
-                out,
-                "offset: {} {}: {} keySize: {} valueSize: {}",
-                record.offset,
-                timestamp_type(batch),
-                record.timestamp,
-                len(record.key),
-                len(record.value),
-            )?;
-            match record.crc.filter(|_| header.magic != Magic::V2) {
-                Some(crc) => write!(out, " isValid: true crc: {crc}")?,
-                None if header.magic != Magic::V2 => {}
-                None => {
-                    let keys: Vec<_> = record
-                        .headers
-                        .iter()
-                        .map(|(key, _)| String::from_utf8_lossy(key).into_owned())
-                        .collect();
-                    let sequence = header.sequence(record.offset);
-                    write!(out, " sequence: {sequence} headerKeys: [{}]", keys.join(","))?;
-                }
-            }
+            self.metadata(batch, record, out)?;
         }
-        if header.is_control() {
-            if let Ok(control) = Control::parse(record.key, record.value) {
-                write!(out, " {}", control_text(&control))?;
-            }
-        } else if self.listed.data {
-            if let Some(key) = record.key {
-                write!(out, " key: {}", String::from_utf8_lossy(key))?;
-            }
-            if let Some(value) = record.value {
-                write!(out, " payload: {}", String::from_utf8_lossy(value))?;
+        if self.listed.data && !header.is_control() {
+            // Kafka's tool indents what it begins a line with, and leaves it empty for none.
+            let mut indent = if self.listed.metadata { " " } else { "| " };
+            for (name, bytes) in [("key", record.key), ("payload", record.value)] {
+                if let Some(bytes) = bytes {
+                    write!(out, "{indent}{name}: {}", java::utf8(bytes))?;
+                    indent = " ";
+                }
             }
         }
         writeln!(out)
@@ -177,51 +189,133 @@ fn control_text(control: &Control<'_>) -> String {
             "endTxnMarker: {} coordinatorEpoch: {coordinator_epoch}",
             control.control_type.name()
         ),
-        ControlValue::SnapshotHeader { version, last_contained_log_timestamp } => format!(
-            "SnapshotHeader {}",
-            json!({"version": version, "lastContainedLogTimestamp": last_contained_log_timestamp})
-        ),
+        ControlValue::LeaderChange { version, leader_id, voters, granting_voters } => {
+            let [voters, granting_voters] =
+                [voters, granting_voters].map(|voters| voters.map(LeaderVoter::new).collect());
+            let message = LeaderChange { version, leader_id, voters, granting_voters };
+            format!("LeaderChange: {}", json(&message))
+        }
+        ControlValue::SnapshotHeader { version, last_contained_log_timestamp } => {
+            let message = SnapshotHeader { version, last_contained_log_timestamp };
+            format!("SnapshotHeader {}", json(&message))
+        }
         ControlValue::SnapshotFooter { version } => {
-            format!("SnapshotFooter {}", json!({"version": version}))
+            format!("SnapshotFooter {}", json(&SnapshotFooter { version }))
         }
         ControlValue::KraftVersion { version, kraft_version } => {
-            format!("KRaftVersion {}", json!({"version": version, "kRaftVersion": kraft_version}))
+            format!("KRaftVersion {}", json(&KraftVersion { version, kraft_version }))
         }
         ControlValue::KraftVoters { version, voters } => {
-            format!("KRaftVoters {}", json!({"version": version, "voters": voters_json(voters)}))
+            let voters = voters.map(KraftVoter::new).collect();
+            format!("KRaftVoters {}", json(&KraftVoters { version, voters }))
         }
-        ControlValue::LeaderChange { .. } | ControlValue::Opaque(_) => match control.control_type {
-            ControlType::Unknown(id) => format!("controlType: UNKNOWN({id})"),
-            known => format!("controlType: {}({})", known.name(), known.id()),
-        },
+        ControlValue::Opaque(_) => {
+            let kind = control.control_type;
+            format!("controlType: {}({})", kind.name(), kind.id())
+        }
     }
 }
 
-fn voters_json(voters: Voters<'_>) -> Vec<serde_json::Value> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    voters
-        .map(|voter| {
-            let endpoints: Vec<_> = voter
-                .endpoints
-                .into_iter()
-                .flatten()
-                .map(|endpoint| {
-                    json!({
-                        "name": text(endpoint.name),
-                        "host": text(endpoint.host),
-                        "port": endpoint.port,
-                    })
-                })
-                .collect();
-            let (least, most) = voter.kraft_versions.unwrap_or_default();
-            json!({
-                "voterId": voter.id,
-                "voterDirectoryId":
-                    voter.directory_id.map(|id| URL_SAFE_NO_PAD.encode(id)).unwrap_or_default(),
-                "endpoints": endpoints,
-                "kRaftVersionFeature":
-                    {"minSupportedVersion": least, "maxSupportedVersion": most},
-            })
-        })
-        .collect()
+fn json(message: &impl Serialize) -> String {
+    serde_json::to_string(message).unwrap_or_default()
+}
+
+/// A UUID as Kafka writes it.
+fn uuid(bytes: [u8; 16]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+// The messages with their fields in the order of Kafka's definitions.
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaderChange {
+    version: i16,
+    leader_id: i32,
+    voters: Vec<LeaderVoter>,
+    granting_voters: Vec<LeaderVoter>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaderVoter {
+    voter_id: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    voter_directory_id: Option<String>,
+}
+
+impl LeaderVoter {
+    fn new(voter: Voter<'_>) -> Self {
+        Self { voter_id: voter.id, voter_directory_id: voter.directory_id.map(uuid) }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SnapshotHeader {
+    version: i16,
+    last_contained_log_timestamp: i64,
+}
+
+#[derive(Serialize)]
+struct SnapshotFooter {
+    version: i16,
+}
+
+#[derive(Serialize)]
+struct KraftVersion {
+    version: i16,
+    #[serde(rename = "kRaftVersion")]
+    kraft_version: i16,
+}
+
+#[derive(Serialize)]
+struct KraftVoters {
+    version: i16,
+    voters: Vec<KraftVoter>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KraftVoter {
+    voter_id: i32,
+    voter_directory_id: String,
+    endpoints: Vec<KraftEndpoint>,
+    #[serde(rename = "kRaftVersionFeature")]
+    kraft_version_feature: KraftVersionFeature,
+}
+
+#[derive(Serialize)]
+struct KraftEndpoint {
+    name: String,
+    host: String,
+    port: u16,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KraftVersionFeature {
+    min_supported_version: i16,
+    max_supported_version: i16,
+}
+
+impl KraftVoter {
+    fn new(voter: Voter<'_>) -> Self {
+        let endpoints = voter.endpoints.into_iter().flatten().map(|endpoint| KraftEndpoint {
+            name: java::utf8(endpoint.name).into_owned(),
+            host: java::utf8(endpoint.host).into_owned(),
+            port: endpoint.port,
+        });
+        let (min_supported_version, max_supported_version) =
+            voter.kraft_versions.unwrap_or_default();
+        Self {
+            voter_id: voter.id,
+            voter_directory_id: voter.directory_id.map(uuid).unwrap_or_default(),
+            endpoints: endpoints.collect(),
+            kraft_version_feature: KraftVersionFeature {
+                min_supported_version,
+                max_supported_version,
+            },
+        }
+    }
 }

@@ -6,13 +6,15 @@
 //! 00000000000000000050.timeindex  timestamp → offset      12 bytes an entry
 //! 00000000000000000050.txnindex   aborted transactions    34 bytes an entry
 //! 00000000000000000125.snapshot   producers up to 125     10 bytes, then 46 an entry
+//! leader-epoch-checkpoint         epoch → offset          text, a line an entry
 //! ```
 //!
-//! All of them are arrays of fixed entries, big-endian, and all but the snapshot without
+//! All but the last are arrays of fixed entries, big-endian, and but for the snapshot without
 //! header and checksum (Kafka's `storage/internals/log/AbstractIndex.java`). The index
 //! files of the active segment are preallocated to `segment.index.bytes`, 10 MiB, and
 //! zero-filled; a crash leaves them so. [`Entries`] tells such a tail from damage.
 
+pub mod leader_epoch;
 pub mod offset_index;
 pub mod snapshot;
 pub mod time_index;
@@ -21,6 +23,7 @@ pub mod txn_index;
 use std::fmt;
 use std::path::Path;
 
+pub use leader_epoch::{Checkpoint, LeaderEpoch};
 pub use offset_index::OffsetPosition;
 pub use snapshot::{ProducerStateEntry, SnapshotHeader};
 pub use time_index::TimestampOffset;
@@ -37,12 +40,17 @@ pub enum SideFile {
     TransactionIndex,
     /// `.snapshot`
     ProducerSnapshot,
+    /// `leader-epoch-checkpoint`
+    LeaderEpochCheckpoint,
 }
 
 impl SideFile {
     /// The kind that a file's name says.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
+        if path.file_name()? == "leader-epoch-checkpoint" {
+            return Some(Self::LeaderEpochCheckpoint);
+        }
         match path.extension()?.to_str()? {
             "index" => Some(Self::OffsetIndex),
             "timeindex" => Some(Self::TimeIndex),
@@ -321,6 +329,8 @@ pub(crate) mod tests {
             ("50.index.deleted", None, Some(50)),
             ("50.log", None, Some(50)),
             (".index", None, None),
+            ("a/leader-epoch-checkpoint", Some(SideFile::LeaderEpochCheckpoint), None),
+            ("leader-epoch-checkpoint.tmp", None, None),
         ] {
             let path = Path::new(name);
             assert_eq!((SideFile::of(path), named_offset(path)), (kind, offset), "{name}");

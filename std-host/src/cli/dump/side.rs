@@ -11,8 +11,9 @@ use crate::cli::{Outcome, Stop};
 use crate::cpu;
 use crate::dump::side::{EntryLine, SideJson, SidePrinter, SideSummary, SideText};
 use crate::side::{
-    AbortedTxn, Entries, Fault, Found, Index, Mismatch, OffsetPosition, ProducerStateEntry,
-    SideFile, SnapshotHeader, Tail, TimestampOffset, Wrong, named_offset,
+    AbortedTxn, Checkpoint, Entries, Entry, Fault, Found, Index, LeaderEpoch, Mismatch,
+    OffsetPosition, ProducerStateEntry, SideFile, SnapshotHeader, Tail, TimestampOffset, Wrong,
+    named_offset,
 };
 use crate::source::{BatchHeaders, SideInput};
 
@@ -29,8 +30,6 @@ pub(super) fn dump(
 ) -> Result<(), Stop> {
     let base_offset = match (named_offset(path), kind) {
         (Some(offset), _) => offset,
-        // These hold whole offsets.
-        (None, SideFile::TransactionIndex | SideFile::ProducerSnapshot) => 0,
         (None, SideFile::OffsetIndex | SideFile::TimeIndex) => {
             outcome.fail(format_args!(
                 "{}: the name does not begin with the base offset that its entries are relative to",
@@ -38,6 +37,7 @@ pub(super) fn dump(
             ));
             return Ok(());
         }
+        (None, _) => 0, // these hold whole offsets
     };
     let input = match SideInput::open(path) {
         Ok(input) => input,
@@ -53,6 +53,7 @@ pub(super) fn dump(
         SideFile::TimeIndex => dump.index::<TimestampOffset>(),
         SideFile::TransactionIndex => dump.txn_index(),
         SideFile::ProducerSnapshot => dump.snapshot(),
+        SideFile::LeaderEpochCheckpoint => dump.leader_epochs(),
     };
     match done {
         Err(Halt::Output(error)) => return Err(Stop::Output(error)),
@@ -142,6 +143,22 @@ impl<'a> Dump<'a> {
         self.end(&mut *printer, tail, None)
     }
 
+    /// `leader-epoch-checkpoint`
+    fn leader_epochs(&mut self) -> Result<(), Halt> {
+        let mut printer = self.begin::<LeaderEpoch>(true)?;
+        let mut checkpoint = Checkpoint::default();
+        let mut buffer = [0; BUFFER];
+        let tail = loop {
+            let n = self.input.fill(&mut buffer).map_err(Halt::Input)?;
+            let mut visit = |found| self.found(found, &mut *printer, &mut |_| Ok(None));
+            if n == 0 {
+                break checkpoint.end(&mut visit)?;
+            }
+            checkpoint.push(&buffer[..n], &mut visit)?;
+        };
+        self.end(&mut *printer, tail, None)
+    }
+
     fn check_snapshot(&mut self) -> io::Result<Result<(), Fault>> {
         let mut bytes = [0; SnapshotHeader::LEN];
         let n = self.input.fill(&mut bytes)?;
@@ -161,7 +178,7 @@ impl<'a> Dump<'a> {
     }
 
     /// Lists the entries from `start`, where the input is, to the end of the file.
-    fn entries<E: EntryLine>(
+    fn entries<E: Entry + EntryLine>(
         &mut self,
         start: u64,
         printer: &mut dyn SidePrinter<E>,
@@ -241,7 +258,7 @@ impl<'a> Dump<'a> {
         }
     }
 
-    fn entry_at<E: EntryLine>(&mut self, position: u64) -> Result<Option<E>, Halt> {
+    fn entry_at<E: Entry>(&mut self, position: u64) -> Result<Option<E>, Halt> {
         let mut bytes = [0; 64];
         self.input.seek_to(position).map_err(Halt::Input)?;
         let n = self.input.fill(&mut bytes[..E::SIZE]).map_err(Halt::Input)?;

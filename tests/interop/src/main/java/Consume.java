@@ -34,27 +34,29 @@ public final class Consume {
         line.put("partition", record.topic() + "-" + record.partition());
         line.put("offset", record.offset());
         line.put("timestamp", record.timestamp());
+        line.put("timestamp_type", record.timestampType().toString());
+        line.put("leader_epoch", record.leaderEpoch().orElse(-1));
         line.put("key", record.key()); // base64
         line.put("value", record.value());
         line.put("headers", headers);
         return line;
     }
 
-    private static void consume(String bootstrap, String isolation, Path output)
-            throws IOException {
+    /** From an offset of each partition, or the first one behind it, to the last. */
+    static void consume(String bootstrap, String isolation, Map<TopicPartition, Long> from,
+            Path output) throws IOException {
         Map<String, Object> config = Map.of("bootstrap.servers", bootstrap,
-            "isolation.level", isolation, "exclude.internal.topics", false);
+            "isolation.level", isolation, "exclude.internal.topics", false, "check.crcs", true,
+            "auto.offset.reset", "earliest");
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,
                     new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 BufferedWriter lines = Files.newBufferedWriter(output)) {
-            List<TopicPartition> partitions = new ArrayList<>();
-            consumer.listTopics().forEach((topic, infos) -> infos.forEach(info ->
-                partitions.add(new TopicPartition(topic, info.partition()))));
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            consumer.assign(from.keySet());
+            from.forEach(consumer::seek);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(from.keySet());
             long deadline = System.nanoTime() + Duration.ofSeconds(90).toNanos();
-            while (!partitions.stream().allMatch(p -> consumer.position(p) >= ends.get(p))) {
+            while (!ends.entrySet().stream()
+                    .allMatch(end -> consumer.position(end.getKey()) >= end.getValue())) {
                 if (System.nanoTime() > deadline) {
                     throw new IOException("the consumer has not reached the ends within 90 s");
                 }
@@ -67,12 +69,26 @@ public final class Consume {
         }
     }
 
+    /** The first offset of every partition there is. */
+    private static Map<TopicPartition, Long> beginnings(String bootstrap) {
+        Map<String, Object> config =
+            Map.of("bootstrap.servers", bootstrap, "exclude.internal.topics", false);
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,
+                new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            List<TopicPartition> partitions = new ArrayList<>();
+            consumer.listTopics().forEach((topic, infos) -> infos.forEach(info ->
+                partitions.add(new TopicPartition(topic, info.partition()))));
+            return consumer.beginningOffsets(partitions);
+        }
+    }
+
     public static void main(String[] args) throws IOException {
         if (args.length != 3) {
             System.err.println("usage: Consume BOOTSTRAP SEEN COMMITTED");
             System.exit(2);
         }
-        consume(args[0], "read_uncommitted", Path.of(args[1]));
-        consume(args[0], "read_committed", Path.of(args[2]));
+        Map<TopicPartition, Long> beginnings = beginnings(args[0]);
+        consume(args[0], "read_uncommitted", beginnings, Path.of(args[1]));
+        consume(args[0], "read_committed", beginnings, Path.of(args[2]));
     }
 }

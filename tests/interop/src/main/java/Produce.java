@@ -217,7 +217,7 @@ public final class Produce {
     }
 
     /** Until all segments of a partition but the active one have been cleaned. */
-    private static void awaitCleaner(Path data, String topic)
+    static void awaitCleaner(Path data, String topic)
             throws IOException, InterruptedException {
         for (int tries = 0; tries < 600; tries++) {
             long active;
