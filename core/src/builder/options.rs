@@ -177,10 +177,9 @@ impl BuilderOptions {
     /// A buffer of so many bytes never gives [`ErrorKind::BufferTooSmall`], if every record
     /// but the first was asked for with `has_room_for`, and the estimated ratio stays.
     ///
-    /// `first_record` are the bytes of the first record ([`super::sizes`]), which has room
-    /// always; those of a v0/v1 message with its 12 of offset and size. The lower the
-    /// ratio that is expected, the more records have room, and the worst case is that
-    /// none of them shrinks.
+    /// `first_record` are the bytes of the first record, which has room always:
+    /// [`super::sizes::record_size_upper_bound`]. The lower the ratio that is expected, the
+    /// more records have room, and the worst case is that none of them shrinks.
     #[must_use]
     pub fn capacity_for(&self, write_limit: usize, first_record: u64) -> u64 {
         let header = batch_header_size(self.magic, self.codec);

@@ -11,7 +11,7 @@
 //! Source: `AbstractRecords.java`, `LegacyRecord.java`, `DefaultRecord.java`,
 //! `DefaultRecordBatch.java` of Apache Kafka.
 
-use crate::batch::{Header, Magic};
+use crate::batch::{Header, Magic, Record};
 use crate::codec::Codec;
 use crate::varint::{varint_len, varlong_len};
 
@@ -64,6 +64,46 @@ pub fn default_record_size(
     record_size(body_size(offset_delta, timestamp_delta, fields))
 }
 
+/// Most bytes of a record in the stream of its batch, whatever its offset and timestamp
+/// (`recordSizeUpperBound`); exactly those of a v0/v1 message, with its 12 of offset and size.
+/// [`super::BuilderOptions::capacity_for`] wants it of the first record.
+#[must_use]
+pub fn record_size_upper_bound(
+    magic: Magic,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[Header<'_>],
+) -> u64 {
+    match magic {
+        Magic::V0 | Magic::V1 => LOG_OVERHEAD + legacy_record_size(magic, key, value),
+        Magic::V2 => MAX_RECORD_OVERHEAD + fields_size(key, value, headers.iter().copied()),
+    }
+}
+
+/// Bytes of one batch of these records that is not compressed, header included
+/// (`sizeInBytes`); of none, 0. In v2 the first timestamp is the base timestamp; relative
+/// offsets count from the base offset.
+#[must_use]
+pub fn size_in_bytes<'a>(
+    magic: Magic,
+    base_offset: i64,
+    records: impl IntoIterator<Item = Record<'a>>,
+) -> u64 {
+    let mut records = records.into_iter().peekable();
+    let Some(base_timestamp) = records.peek().map(|first| first.timestamp) else { return 0 };
+    let size = |Record { offset, timestamp, key, value, headers, .. }: Record<'_>| match magic {
+        Magic::V0 | Magic::V1 => LOG_OVERHEAD + legacy_record_size(magic, key, value),
+        Magic::V2 => {
+            let delta = offset.resolve(base_offset).wrapping_sub(base_offset);
+            // Beyond an i32 there is no such batch.
+            let delta = i32::try_from(delta).unwrap_or(i32::MAX);
+            let fields = fields_size(key, value, headers);
+            record_size(body_size(delta, timestamp.wrapping_sub(base_timestamp), fields))
+        }
+    };
+    batch_header_size(magic, Codec::None) + records.map(size).sum::<u64>()
+}
+
 /// Most bytes of an entry with this one record (`estimateSizeInBytesUpperBound`), in a
 /// batch of its own. As in Kafka, the 12 bytes of offset and size that a message has
 /// inside a wrapper are not counted.
@@ -91,7 +131,7 @@ pub fn estimate_size_in_bytes_upper_bound(
 }
 
 /// Size of a buffer for records that are uncompressed `size` bytes, headers included
-/// (`estimateSizeInBytes`): the same for codec none, otherwise half of it within 1 KiB
+/// ([`size_in_bytes`]), to be compressed anew (`estimateSizeInBytes`): the same for codec none, otherwise half of it within 1 KiB
 /// and 64 KiB.
 #[must_use]
 pub const fn estimate_size_in_bytes(codec: Codec, size: u64) -> u64 {
@@ -158,6 +198,18 @@ mod tests {
         let headers = [Header { key: b"h", value: Some(b"x") }, Header { key: b"n", value: None }];
         let size = estimate_size_in_bytes_upper_bound(Magic::V2, Codec::None, key, value, &headers);
         assert_eq!(size, 93 + 4 + 3);
+    }
+
+    #[test]
+    fn upper_bounds_of_a_record() {
+        let (key, value) = (Some(&b"key"[..]), Some(&b"value"[..]));
+        let headers = [Header { key: b"h", value: Some(b"x") }];
+        assert_eq!(record_size_upper_bound(Magic::V0, key, value, &[]), 34);
+        assert_eq!(record_size_upper_bound(Magic::V1, key, value, &[]), 42);
+        assert_eq!(record_size_upper_bound(Magic::V2, key, value, &[]), 32);
+        assert_eq!(record_size_upper_bound(Magic::V2, key, value, &headers), 32 + 4);
+        let widest = default_record_size(i32::MIN, i64::MIN, key, value, &headers);
+        assert!(widest <= record_size_upper_bound(Magic::V2, key, value, &headers));
     }
 
     #[test]

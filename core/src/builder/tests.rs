@@ -653,6 +653,82 @@ fn records_that_were_read_go_in_again() {
     }
 }
 
+/// Sizes and estimates of Kafka's own classes: three records, with headers and null fields
+/// where the version has them.
+#[test]
+fn sizes_of_records() {
+    let headers = [Header { key: b"h", value: Some(b"x") }, Header { key: b"n", value: None }];
+    for (magic, headers, want) in
+        [(Magic::V0, &[][..], 92), (Magic::V1, &[], 116), (Magic::V2, &headers, 103)]
+    {
+        let batch = with(options(magic, Codec::None).with_base_offset(100), |mut builder| {
+            builder.append(T, Some(b"k1"), Some(b"hello"), headers).unwrap();
+            builder.append(T + 5, None, Some(b"world"), &[]).unwrap();
+            builder.append(T - 1, Some(b"k3"), None, &[]).unwrap();
+            builder.build().unwrap().to_vec()
+        });
+        let records = Batches::new(&batch, Cpu::detect())
+            .flat_map(|batch| batch.unwrap().records().unwrap())
+            .map(Result::unwrap);
+        let size = sizes::size_in_bytes(magic, 100, records);
+        assert_eq!((size, batch.len()), (want, want as usize));
+        assert_eq!(sizes::estimate_size_in_bytes(Codec::None, size), want);
+        assert_eq!(sizes::estimate_size_in_bytes(Codec::Gzip, size), 1024);
+    }
+    assert_eq!(sizes::size_in_bytes(Magic::V2, 0, []), 0);
+}
+
+/// The same, with a delete horizon, from which timestamps count.
+#[test]
+fn room_with_a_delete_horizon() {
+    let options = options(Magic::V2, Codec::None)
+        .with_base_offset(50)
+        .with_delete_horizon(1_700_000_500_000)
+        .with_write_limit(138);
+    with(options, |mut builder| {
+        assert!(builder.has_room_for(T, None, Some(&[0; 500]), &[]), "the first");
+        builder.append(T, None, None, &[]).unwrap();
+        assert_eq!(builder.size_in_bytes(), 70);
+        assert!(builder.has_room_for(T, None, Some(&[0; 58]), &[]));
+        assert!(!builder.has_room_for(T, None, Some(&[0; 59]), &[]));
+        assert_eq!(builder.build().unwrap().len(), 70);
+    });
+}
+
+/// The last offset may come to lie anywhere, as in Kafka.
+#[test]
+fn an_overridden_last_offset() {
+    with(options(Magic::V2, Codec::None).with_base_offset(10), |mut builder| {
+        builder.append(5, None, Some(b"w"), &[]).unwrap();
+        builder.override_last_offset(3).unwrap();
+        let header = BatchHeader::parse(builder.build().unwrap(), 0).unwrap();
+        assert_eq!((header.base_offset, header.last_offset_delta), (10, -7));
+    });
+    #[cfg(feature = "lz4")]
+    with(options(Magic::V1, Codec::Lz4).with_base_offset(10), |mut builder| {
+        builder.append(5, None, Some(b"w"), &[]).unwrap();
+        builder.override_last_offset(40).unwrap();
+        let header = BatchHeader::parse(builder.build().unwrap(), 0).unwrap();
+        assert_eq!(header.base_offset, 40, "that of the wrapper");
+    });
+    // With no records that is all there is to it.
+    with(options(Magic::V2, Codec::None), |mut builder| {
+        builder.override_last_offset(7).unwrap();
+        assert_eq!(builder.build(), Ok(&[][..]));
+    });
+}
+
+#[test]
+fn abort_comes_last() {
+    with(options(Magic::V2, Codec::None), |mut builder| {
+        builder.append(1, None, None, &[]).unwrap();
+        builder.close().unwrap();
+        builder.abort();
+        assert_eq!(fault(builder.build()), BuilderFault::Aborted, "as in Kafka");
+        assert!(!builder.is_closed());
+    });
+}
+
 /// 0.9 and 0.10.
 mod before_0_11 {
     use super::*;
@@ -670,6 +746,27 @@ mod before_0_11 {
         });
         // A limit that is reached without records.
         with(options(Codec::None).with_write_limit(0), |builder| assert!(builder.is_full()));
+    }
+
+    /// What was in the buffer before counts.
+    #[test]
+    fn estimates_of_codec_none_are_the_position() {
+        let mut memory = [0; 300];
+        let mut buffer = LentBuffer::new(&mut memory);
+        buffer.commit(100);
+        let mut compressors = BuiltinCompressors::new();
+        let options = options(Codec::None).with_write_limit(200);
+        let mut builder =
+            MemoryRecordsBuilder::new(buffer, options, &mut compressors, Cpu::detect()).unwrap();
+        assert_eq!(builder.estimated_bytes_written(), 100);
+        builder.append(1, None, Some(&[0; 16]), &[]).unwrap();
+        assert_eq!((builder.estimated_bytes_written(), builder.size_in_bytes()), (150, 150));
+        assert!(builder.has_room_for(1, None, Some(&[0; 16]), &[]));
+        assert!(!builder.has_room_for(1, None, Some(&[0; 17]), &[]));
+        builder.close_for_record_appends().unwrap();
+        assert!(builder.is_full() && !builder.has_room_for(1, None, None, &[]));
+        assert_eq!(builder.build().unwrap().len(), 50);
+        assert_eq!(builder.compression_ratio(), 1.0);
     }
 
     #[test]
