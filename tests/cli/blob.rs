@@ -8,7 +8,7 @@ use logseg_core::builder::{BuilderOptions, MemoryRecordsBuilder};
 use logseg_core::{BuiltinCompressors, Codec, Cpu, Header, Magic};
 use serde_json::{Value, json};
 use std_host::growing::GrowingBuffer;
-use std_host::large_message::{MARKER_HEADER, MARKER_VALUE};
+use std_host::large_message::VALUE_HEADER;
 
 use crate::{Run, case, ends_quietly_without_a_reader, program, run, run_with_input};
 
@@ -57,7 +57,9 @@ impl Place {
     /// Where the blob of a reference is.
     fn file(&self, reference: &str) -> PathBuf {
         let reference: Value = serde_json::from_str(reference).unwrap();
-        PathBuf::from(reference["full-blob-path"].as_str().unwrap().strip_prefix("file://").unwrap())
+        PathBuf::from(
+            reference["full-blob-path"].as_str().unwrap().strip_prefix("file://").unwrap(),
+        )
     }
 
     /// Makes a blob older by so many hours.
@@ -84,7 +86,7 @@ fn batch(records: &[Is<'_>]) -> Vec<u8> {
         Cpu::detect(),
     )
     .unwrap();
-    let marker = [Header { key: MARKER_HEADER.as_bytes(), value: Some(MARKER_VALUE) }];
+    let marker = [Header { key: VALUE_HEADER.as_bytes(), value: Some(&[1]) }];
     for (time, record) in (1_700_000_000_000..).zip(records) {
         let (value, headers) = match record {
             Is::Value(value) => (Some(*value), &[][..]),
@@ -107,8 +109,7 @@ fn damage(path: &str) {
 fn put_and_get() {
     let place = Place::new();
     fs::write(place.path("value"), b"hello blob").unwrap();
-    let reference =
-        place.blob(&["put", "--topic", "orders", &place.text("value")]).expect(0).out;
+    let reference = place.blob(&["put", "--topic", "orders", &place.text("value")]).expect(0).out;
     let json: Value = serde_json::from_str(&reference).unwrap();
     let location = json["full-blob-path"].as_str().unwrap();
     assert!(location.starts_with(&format!("{}/orders/", place.url)), "{location}");
@@ -125,7 +126,10 @@ fn put_and_get() {
     assert_eq!(place.blob(&["get", "--location", location]).expect(0).out, "hello blob");
     let output = place.text("output");
     let quiet = place.blob(&["get", "--location", location, "--output", &output]).expect(0);
-    assert_eq!((quiet.out.as_str(), fs::read(&output).unwrap().as_slice()), ("", &b"hello blob"[..]));
+    assert_eq!(
+        (quiet.out.as_str(), fs::read(&output).unwrap().as_slice()),
+        ("", &b"hello blob"[..])
+    );
     // Never over what is there.
     let refused = place.blob(&["get", "--location", location, "--output", &output]).expect(1);
     assert!(refused.err.contains(&format!("std-host: {output}: ")), "{}", refused.err);
@@ -138,9 +142,10 @@ fn put_and_get() {
         run_with_input(args, b"abc").expect(0).out
     };
     assert_eq!(by_content(), by_content());
-    assert!(by_content().contains(
-        "/t/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\""
-    ));
+    assert!(
+        by_content()
+            .contains("/t/ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"")
+    );
     // An empty value is one.
     let empty = place.put("orders", b"");
     fs::write(place.path("empty"), empty).unwrap();
@@ -261,7 +266,13 @@ fn scan_counts() {
     let outside = r#"{"full-blob-path":"s3://bucket/orders/1"}"#;
     let first = place.segment(
         "logs/orders-0/00000000000000000000.log",
-        &[Is::Value(b"inline"), Is::Marked(&one), Is::Null, Is::Marked(&one), Is::Value(other.as_bytes())],
+        &[
+            Is::Value(b"inline"),
+            Is::Marked(&one),
+            Is::Null,
+            Is::Marked(&one),
+            Is::Value(other.as_bytes()),
+        ],
     );
     let second = place.segment(
         "logs/orders-1/00000000000000000000.log",
@@ -376,9 +387,13 @@ fn scan_goes_on_behind_damage() {
     assert!(both.out.contains("2 references"), "{}", both.out);
     let piped = run_with_input(["blob", "scan", "-"], &good).expect(0);
     assert!(piped.out.starts_with("-: 1 records, 1 references"), "{}", piped.out);
-    ends_quietly_without_a_reader(program().args(["blob", "scan", &place.text("0.log")]).stdin(
-        std::process::Stdio::null(),
-    ).arg("--format").arg("json"));
+    ends_quietly_without_a_reader(
+        program()
+            .args(["blob", "scan", &place.text("0.log")])
+            .stdin(std::process::Stdio::null())
+            .arg("--format")
+            .arg("json"),
+    );
 }
 
 /// Finds, lists and deletes what nothing refers to, and nothing else.
@@ -414,7 +429,8 @@ fn orphans_from_list_to_deletion() {
     want.sort();
     assert_eq!(listed, want);
     assert!(lines[1..].iter().all(|line| line["size"] == 10 && line["type"] == "orphan"));
-    let summary = "4 orphans of 40 bytes; 1 blobs are referred to, 1 too young, 1 not of these topics";
+    let summary =
+        "4 orphans of 40 bytes; 1 blobs are referred to, 1 too young, 1 not of these topics";
     assert_eq!(run.err, format!("std-host: {summary}\n"));
 
     // To a file, which is never written over.
@@ -427,8 +443,10 @@ fn orphans_from_list_to_deletion() {
 
     // A line is taken out, lines are added, and the world goes on.
     let location = |reference: &str| format!("file://{}", place.file(reference).display());
-    let mut text: String =
-        text.lines().filter(|line| !line.contains(&location(&edited))).fold(String::new(), |text, line| text + line + "\n");
+    let mut text: String = text
+        .lines()
+        .filter(|line| !line.contains(&location(&edited)))
+        .fold(String::new(), |text, line| text + line + "\n");
     fs::write(place.path("secret"), b"secret").unwrap();
     for location in [
         format!("{}/../secret", place.url),
@@ -574,7 +592,8 @@ fn inputs_stay_as_they_are() {
     place.age(&reference, 48);
     place.segment("orders-0/0.log", &[Is::Null]);
     let (logs, list) = (place.text("orders-0"), place.text("list"));
-    let before = (crate::snapshot(&place.path("orders-0")), crate::snapshot(&place.path("blobs/orders")));
+    let before =
+        (crate::snapshot(&place.path("orders-0")), crate::snapshot(&place.path("blobs/orders")));
     place.blob(&["scan", &logs]).expect(0);
     place.blob(&["orphans", &logs, "--output", &list]).expect(0);
     assert_eq!(

@@ -11,14 +11,13 @@ use logseg_tests::{BatchBuilder, MessageBuilder, Packing};
 use proptest::prelude::*;
 use std_host::large_message::orphans::{Age, Search, Verdict};
 use std_host::large_message::{
-    BlobStoreConfig, JsonFormatter, LargeMessageFormatter, MARKER_HEADER, MARKER_VALUE,
-    ObjectBlobStore, Reference,
+    BlobStoreConfig, JsonFormatter, KEY_HEADER, LargeMessageFormatter, ObjectBlobStore, Reference,
+    VALUE_HEADER,
 };
 
 /// Names that start with one another, or look like partitions or like parts of URLs. The
 /// last two have blobs and no partition.
-const TOPICS: [&str; 8] =
-    ["a", "a-1", "a-1-0", "a.b", "..a", "_", "orders-0.deleted", "values"];
+const TOPICS: [&str; 8] = ["a", "a-1", "a-1-0", "a.b", "..a", "_", "orders-0.deleted", "values"];
 const WITH_PARTITIONS: usize = 6;
 const PARTITIONS: usize = 3;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -131,7 +130,8 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
     let mut rec = Rec::new(offset, 1_700_000_000_000 + offset, b"key", b"");
     let header = |key: &str, value: &[u8]| (key.as_bytes().to_vec(), Some(value.to_vec()));
     let other = format!("s3a://elsewhere/{}", location.rsplit_once("/blobs/").unwrap().1);
-    let escaped = format!("{}%{:02x}{}", location.strip_suffix(id).unwrap(), id.as_bytes()[0], &id[1..]);
+    let escaped =
+        format!("{}%{:02x}{}", location.strip_suffix(id).unwrap(), id.as_bytes()[0], &id[1..]);
     let mut has_header = true;
     let value = match way {
         Way::Marked => reference(location, Some("name")),
@@ -147,7 +147,7 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
     match way {
         Way::Marked | Way::MarkedWithLess | Way::OtherUrl | Way::Escaped => {
             rec.headers.push(header("trace", b"1"));
-            rec.headers.push(header(MARKER_HEADER, MARKER_VALUE));
+            rec.headers.push(header(VALUE_HEADER, &[1]));
         }
         Way::BakdataHeader => rec.headers.push(header("__large.message.backed.value", &[1])),
         _ => has_header = false,

@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use super::{Outcome, Stop};
 use crate::large_message::config::DEFAULT_MAX_BLOB_BYTES;
-use crate::large_message::{BlobStoreConfig, ObjectBlobStore, UuidGenerator};
+use crate::large_message::{BlobStoreConfig, ConfigError, ObjectBlobStore, UuidGenerator};
 
 /// Stores and reads blobs of large messages, and finds the references to them
 ///
@@ -62,21 +62,35 @@ fn parse_option(option: &str) -> Result<(String, String), String> {
 }
 
 impl StoreOptions {
-    /// Errors: a URL or options that no store can be made of.
-    fn open(&self, url: &str, id: &str) -> Result<ObjectBlobStore, Stop> {
-        let config = BlobStoreConfig {
+    fn config(&self, url: &str, id: &str) -> BlobStoreConfig {
+        let config = BlobStoreConfig::at(url);
+        BlobStoreConfig {
             options: self.options.iter().cloned().collect(),
             timeout: self.timeout,
             blob_id_generator: id.to_owned(),
-            ..BlobStoreConfig::at(url)
-        };
-        ObjectBlobStore::open(&config).map_err(|error| Stop::Usage(error.to_string()))
+            // No client waits: all attempts have their time.
+            deadline: Some(self.timeout.saturating_mul(config.retry_count + 2)),
+            ..config
+        }
+    }
+
+    /// Errors: a URL or options that no store can be made of.
+    fn open(&self, url: &str) -> Result<ObjectBlobStore, Stop> {
+        ObjectBlobStore::open(&self.config(url, UuidGenerator::NAME)).map_err(wrong)
     }
 }
 
+fn wrong(error: ConfigError) -> Stop {
+    Stop::Usage(error.to_string())
+}
+
 impl StoreArgs {
-    fn open(&self, id: &str) -> Result<ObjectBlobStore, Stop> {
-        self.options.open(&self.store, id)
+    fn config(&self, id: &str) -> BlobStoreConfig {
+        self.options.config(&self.store, id)
+    }
+
+    fn open(&self) -> Result<ObjectBlobStore, Stop> {
+        self.options.open(&self.store)
     }
 }
 
@@ -126,9 +140,13 @@ mod tests {
 
     #[test]
     fn ages() {
-        for (text, millis) in
-            [("0s", 0), ("500ms", 500), ("90m", 5_400_000), ("24h", 86_400_000), ("7d", 604_800_000)]
-        {
+        for (text, millis) in [
+            ("0s", 0),
+            ("500ms", 500),
+            ("90m", 5_400_000),
+            ("24h", 86_400_000),
+            ("7d", 604_800_000),
+        ] {
             assert_eq!(parse_age(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "24", "h", "-1h", "1.5h", "24 h", "1w", "18446744073709551615d"] {

@@ -4,11 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::{MaxBytes, Outcome, StoreArgs, Stop, name};
+use bytes::Bytes;
+
+use super::{MaxBytes, Outcome, Stop, StoreArgs, wrong};
 use crate::large_message::{
-    BlobErrorKind, BlobStore, JsonFormatter, LargeMessageFormatter, MAX_REFERENCE_BYTES, Reference,
-    UuidGenerator,
+    BlobError, BlobErrorKind, DeserializerConfig, JsonFormatter, LargeMessageDeserializer,
+    LargeMessageFormatter, MAX_REFERENCE_BYTES, Reference, UuidGenerator, VALUE_HEADER, VERSION,
 };
+use crate::serde::{Deserializer, Headers, SerdeError};
 use crate::source;
 
 /// Reads the blob that a reference is about
@@ -35,35 +38,29 @@ pub(super) struct GetArgs {
 }
 
 pub(super) fn run(args: &GetArgs, outcome: &mut Outcome) -> Result<(), Stop> {
-    let store = args.store.open(UuidGenerator::NAME)?;
-    // What the blob is asked for by: a bad location is then its fault.
-    let (from, reference) = match &args.location {
+    let deserializer = LargeMessageDeserializer::open(DeserializerConfig {
+        max_blob_bytes: args.limit.max_bytes,
+        ..DeserializerConfig::new(args.store.config(UuidGenerator::NAME))
+    })
+    .map_err(wrong)?;
+    let reference = match &args.location {
         Some(location) => {
             let full_blob_path = location.clone();
-            ("--location".to_owned(), Reference { full_blob_path, ..Reference::default() })
+            JsonFormatter.format(&Reference { full_blob_path, ..Reference::default() })
         }
-        None => match read_reference(&args.reference, outcome) {
-            Some(reference) => (name(&args.reference), reference),
-            None => return Ok(()),
+        None => match read_reference(&args.reference) {
+            Ok(reference) => reference,
+            Err(error) => {
+                outcome.fail_file(&args.reference, &error);
+                return Ok(());
+            }
         },
     };
-    let blob = store
-        .get(&reference.full_blob_path, args.limit.max_bytes)
-        .and_then(|blob| reference.check(&blob).map(|()| blob));
-    let blob = match blob {
-        Ok(blob) => blob,
-        Err(error) => {
-            match error.kind() {
-                BlobErrorKind::NotAllowed if args.location.is_some() => {
-                    return Err(Stop::Usage(format!("--location: {error}")));
-                }
-                BlobErrorKind::NotAllowed | BlobErrorKind::Mismatch => {
-                    outcome.damage(&from, &error);
-                }
-                _ => outcome.fail(format_args!("{error}")),
-            }
-            return Ok(());
-        }
+    let mut headers = Headers::new();
+    headers.add(VALUE_HEADER, Some(Bytes::from_static(VERSION)));
+    let blob = match deserializer.deserialize("", &mut headers, Some(&reference)) {
+        Ok(blob) => blob.unwrap_or_default(),
+        Err(error) => return tell(args, &error, outcome),
     };
     let output = args.output.as_deref().filter(|output| output.as_os_str() != "-");
     match output {
@@ -81,23 +78,33 @@ pub(super) fn run(args: &GetArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Reads and parses a reference; `None` if it has been told why not.
-fn read_reference(file: &Path, outcome: &mut Outcome) -> Option<Reference> {
+/// Tells what is wrong: with a location that was given, with the reference and what it leads
+/// to, or with the store.
+fn tell(args: &GetArgs, error: &SerdeError, outcome: &mut Outcome) -> Result<(), Stop> {
+    let from = args.reference.display().to_string();
+    let Some(blob) = error.cause::<BlobError>() else {
+        // A reference that cannot be read.
+        outcome.damage(&from, &format_args!("byte 0: {error}"));
+        return Ok(());
+    };
+    match blob.kind() {
+        BlobErrorKind::NotAllowed if args.location.is_some() => {
+            return Err(Stop::Usage(format!("--location: {blob}")));
+        }
+        BlobErrorKind::NotAllowed | BlobErrorKind::Mismatch => {
+            outcome.damage(&from, &format_args!("byte 0: full-blob-path: {blob}"));
+        }
+        _ => outcome.fail(format_args!("{blob}")),
+    }
+    Ok(())
+}
+
+/// Reads a reference, or enough of what is none for that to be seen.
+fn read_reference(file: &Path) -> io::Result<Bytes> {
     let mut bytes = Vec::new();
     let most = MAX_REFERENCE_BYTES as u64 + 1;
-    let read = source::open_bytes(file)
-        .and_then(|input| input.take(most).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        outcome.fail_file(file, &error);
-        return None;
-    }
-    match JsonFormatter.parse(&bytes) {
-        Ok(reference) => Some(reference),
-        Err(error) => {
-            outcome.damage(&name(file), &format_args!("byte 0: {error}"));
-            None
-        }
-    }
+    source::open_bytes(file)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
 }
 
 /// Writes a file that is not there yet, wholly or not at all.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{StoreArgs, delete, parse_age};
 use crate::cli::{LimitArgs, Outcome, Stop, analyze, is_side_file, refuse, write_error};
 use crate::large_message::orphans::{Age, Doubt, Search, Verdict, millis};
-use crate::large_message::{Blob, BlobError, ObjectBlobStore, UuidGenerator};
+use crate::large_message::{Blob, BlobError, ObjectBlobStore};
 use crate::source;
 
 /// Lists the blobs that no segment refers to; deletes those of a list that it made before
@@ -113,7 +113,7 @@ pub(super) fn run(args: &OrphansArgs, outcome: &mut Outcome) -> Result<(), Stop>
         analyze::check_output(output, &args.paths, &found.segments).map_err(Stop::Usage)?;
     }
     let list = args.delete.as_deref().map(|list| delete::List::read(list)).transpose()?;
-    let store = args.store.open(UuidGenerator::NAME)?;
+    let store = args.store.open()?;
     if let Some(list) = &list {
         list.check(&store)?;
     }
@@ -158,15 +158,14 @@ fn search(
     // Before the first segment is read.
     let age = Age::from_now(args.min_age.max(least));
     let limits = args.limits.limits();
-    let search = Search::run(store.url(), &args.paths, &args.topics, limits, &mut |path, why| {
-        match why {
+    let search =
+        Search::run(store.url(), &args.paths, &args.topics, limits, &mut |path, why| match why {
             Doubt::Io(error) => outcome.fail_file(path, error),
             Doubt::Missing { .. } | Doubt::Restless => {
                 outcome.fail(format_args!("{}: {why}", path.display()));
             }
             _ => outcome.damage(&path.display().to_string(), &why),
-        }
-    });
+        });
     Searched { search, age }
 }
 

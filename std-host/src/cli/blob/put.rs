@@ -3,10 +3,9 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use sha2::{Digest, Sha256};
-
-use super::{MaxBytes, Outcome, StoreArgs, Stop, name};
-use crate::large_message::{BlobStore, JsonFormatter, LargeMessageFormatter, Reference};
+use super::{MaxBytes, Outcome, Stop, StoreArgs, wrong};
+use crate::large_message::{LargeMessageSerializer, SerializerConfig};
+use crate::serde::{Headers, Serializer};
 use crate::source;
 
 /// Stores a file as a blob, and writes the reference to it to standard output
@@ -30,8 +29,13 @@ pub(super) struct PutArgs {
 }
 
 pub(super) fn run(args: &PutArgs, outcome: &mut Outcome) -> Result<(), Stop> {
-    let store = args.store.open(&args.id)?;
     let limit = args.limit.max_bytes;
+    let serializer = LargeMessageSerializer::open(SerializerConfig {
+        threshold_bytes: 0,
+        max_blob_bytes: limit,
+        ..SerializerConfig::new(args.store.config(&args.id))
+    })
+    .map_err(wrong)?;
     let mut data = Vec::new();
     let read = source::open_bytes(&args.file)
         .and_then(|input| input.take(limit.saturating_add(1)).read_to_end(&mut data));
@@ -40,22 +44,14 @@ pub(super) fn run(args: &PutArgs, outcome: &mut Outcome) -> Result<(), Stop> {
         return Ok(());
     }
     if data.len() as u64 > limit {
-        outcome.fail(format_args!("{}: more than {limit} bytes", name(&args.file)));
+        outcome.fail(format_args!("{}: more than {limit} bytes", args.file.display()));
         return Ok(());
     }
-    let (size, sha256) = (data.len() as u64, Sha256::digest(&data).into());
-    match store.put(&args.topic, data.into()) {
-        Ok(location) => {
-            let reference = Reference {
-                full_blob_path: location,
-                blob_store_class: Some(store.name().to_owned()),
-                blob_id_generator_class: Some(args.id.clone()),
-                large_message_formatter_class: Some(JsonFormatter::NAME.to_owned()),
-                size: Some(size),
-                sha256: Some(sha256),
-            };
+    let reference = serializer.serialize(&args.topic, &mut Headers::new(), Some(&data.into()));
+    match reference {
+        Ok(reference) => {
             let mut out = io::stdout().lock();
-            out.write_all(&JsonFormatter.format(&reference))?;
+            out.write_all(&reference.unwrap_or_default())?;
             out.write_all(b"\n")?;
             out.flush()?;
         }

@@ -19,7 +19,7 @@ use super::{StoreOptions, name};
 use crate::cli::{LimitArgs, Outcome, Stop, find_segments, is_side_file, refuse};
 use crate::dump::json::tail_name;
 use crate::large_message::find::{Finder, Found, Scanner, SegmentEnd, Sighting, Target};
-use crate::large_message::{BlobError, BlobErrorKind, ObjectBlobStore, UuidGenerator};
+use crate::large_message::{BlobError, BlobErrorKind, ObjectBlobStore};
 
 /// Blobs that are asked for before their answers are told.
 const ASKED: usize = 512;
@@ -28,7 +28,7 @@ const ASKING: usize = 16;
 
 /// Finds the references in segments, and with --store whether their blobs are there
 ///
-/// A reference is a value whose record has the marker header. Blobs are asked for by
+/// A reference is a value, or a key, whose record has the header that marks it. Blobs are asked for by
 /// location, and nothing of them is read. A reference that cannot be read, and a blob that
 /// is missing or of another size, are damage (exit code 3).
 #[derive(Debug, clap::Args)]
@@ -173,7 +173,7 @@ struct Scan<'a> {
 
 pub(super) fn run(args: &ScanArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     refuse(&args.paths, is_side_file)?;
-    let store = args.store.as_deref().map(|url| args.options.open(url, UuidGenerator::NAME)).transpose()?;
+    let store = args.store.as_deref().map(|url| args.options.open(url)).transpose()?;
     if store.is_none() && !args.options.options.is_empty() {
         return Err(Stop::Usage("--option: there is no --store that it is for".to_owned()));
     }
@@ -257,19 +257,25 @@ impl Scan<'_> {
             }
             Sighting::Record(record, position) => {
                 counts.records += 1;
+                let offset = record.offset.resolve(0);
                 match self.finder.value(record) {
                     Found::Null => counts.null_values += 1,
                     Found::Inline => counts.inline_values += 1,
-                    Found::Unreadable(detail) => {
-                        counts.unreadable_references += 1;
-                        let offset = record.offset.resolve(0);
-                        self.fault(*position, offset, "blob_reference", &detail);
-                    }
-                    Found::Reference(target) => {
-                        self.reference(*position, record.offset.resolve(0), target);
-                    }
+                    found => self.found(*position, offset, found),
                 }
+                self.found(*position, offset, self.finder.key(record));
             }
+        }
+    }
+
+    fn found(&mut self, position: u64, offset: i64, found: Found) {
+        match found {
+            Found::Null | Found::Inline => {}
+            Found::Unreadable(detail) => {
+                self.file.counts.unreadable_references += 1;
+                self.fault(position, offset, "blob_reference", &detail);
+            }
+            Found::Reference(target) => self.reference(position, offset, target),
         }
     }
 
@@ -343,10 +349,7 @@ impl Scan<'_> {
 }
 
 /// The sizes of some blobs, in their order; none where a thread has died.
-fn sizes(
-    store: &ObjectBlobStore,
-    questions: &[Question],
-) -> Vec<Option<Result<u64, BlobError>>> {
+fn sizes(store: &ObjectBlobStore, questions: &[Question]) -> Vec<Option<Result<u64, BlobError>>> {
     let next = AtomicUsize::new(0);
     let ask = || {
         let mut answers = Vec::new();
