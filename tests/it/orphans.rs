@@ -37,6 +37,7 @@ enum Way {
     MarkedWithLess,
     Unmarked,
     InKey,
+    MarkedKey,
     BakdataHeader,
     BakdataFlag,
     /// By another URL of the same store.
@@ -50,11 +51,12 @@ enum Way {
     Mention,
 }
 
-const WAYS: [Way; 11] = [
+const WAYS: [Way; 12] = [
     Way::Marked,
     Way::MarkedWithLess,
     Way::Unmarked,
     Way::InKey,
+    Way::MarkedKey,
     Way::BakdataHeader,
     Way::BakdataFlag,
     Way::OtherUrl,
@@ -142,19 +144,20 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
         Way::BakdataFlag => [b"\x01", location.as_bytes()].concat(),
         Way::Unmarked => reference(location, Some("name")),
         Way::Mention => format!("see {location}").into_bytes(),
-        Way::InKey | Way::Inline | Way::Tombstone => b"a value".to_vec(),
+        Way::InKey | Way::MarkedKey | Way::Inline | Way::Tombstone => b"a value".to_vec(),
     };
     match way {
         Way::Marked | Way::MarkedWithLess | Way::OtherUrl | Way::Escaped => {
             rec.headers.push(header("trace", b"1"));
             rec.headers.push(header(VALUE_HEADER, &[1]));
         }
+        Way::MarkedKey => rec.headers.push(header(KEY_HEADER, &[1])),
         Way::BakdataHeader => rec.headers.push(header("__large.message.backed.value", &[1])),
         _ => has_header = false,
     }
     rec.value = Some(value);
     match way {
-        Way::InKey => rec.key = Some(reference(location, Some("name"))),
+        Way::InKey | Way::MarkedKey => rec.key = Some(reference(location, Some("name"))),
         Way::Tombstone => rec.value = None,
         _ => {}
     }
