@@ -47,6 +47,20 @@ pub enum BlobErrorKind {
     Other,
 }
 
+impl BlobErrorKind {
+    /// Its name, the same for every failure of a store that says nothing of the blob.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "blob_not_found",
+            Self::NotAllowed => "blob_not_allowed",
+            Self::TooLarge => "blob_too_large",
+            Self::Mismatch => "blob_mismatch",
+            Self::Timeout | Self::Unavailable | Self::Denied | Self::Other => "blob_store_failure",
+        }
+    }
+}
+
 /// What went wrong with a blob.
 #[derive(Debug)]
 pub struct BlobError {
@@ -75,6 +89,12 @@ impl BlobError {
     #[must_use]
     pub fn location(&self) -> &str {
         &self.location
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
     }
 }
 
