@@ -36,6 +36,20 @@ impl Plain {
         &mut self.buffer[..self.len]
     }
 
+    /// The bytes, and nothing is left to be used again.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.truncate(std::mem::take(&mut self.len));
+        bytes
+    }
+
+    /// How many bytes it keeps allocated.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Makes room for `more` bytes behind those that are there.
     fn room(&mut self, more: usize) -> &mut [u8] {
         let end = self.len + more;
