@@ -15,7 +15,9 @@ use std_host::large_message::bakdata::{
     BakdataConfig, BakdataDeserializer, BakdataError, BakdataIdGenerator, BakdataSerializer,
     BasePath, KeyedBlobStore,
 };
-use std_host::large_message::{BlobError, BlobErrorKind};
+use std_host::large_message::{
+    BlobError, BlobErrorKind, BlobStore, BlobStoreConfig, ObjectBlobStore,
+};
 use std_host::serde::{
     CodecSerializer, Composed, ComposedDeserializer, Deserializer, Headers, JsonDeserializer,
     JsonSerializer, RecordPart, SerdeError, Serializer,
@@ -653,6 +655,30 @@ fn as_a_step() {
     let data = to.serialize("topic", headers, Some(&value)).unwrap();
     assert!(data.as_ref().unwrap().starts_with(b"s3://bucket/pre/topic/values/"));
     let read: Option<Vec<u32>> = from.deserialize("topic", headers, data.as_ref()).unwrap();
+    assert_eq!(read, Some(value));
+}
+
+/// In a store of its own kind, below a prefix.
+#[test]
+fn in_an_object_store() {
+    let store = ObjectBlobStore::open(&BlobStoreConfig::at("memory:///some/where/")).unwrap();
+    let store = Arc::new(store);
+    for key in ["../x", "a/../../x", "", "a//b", "/a", "a?b", "%2e%2e/x"] {
+        let error = store.put_at(key, Bytes::new()).unwrap_err();
+        assert_eq!(error.kind(), BlobErrorKind::NotAllowed, "{key}");
+    }
+    let config = BakdataConfig { id_generator: BakdataIdGenerator::Sha256, ..config() };
+    let part = RecordPart::Value;
+    let keyed: Arc<dyn KeyedBlobStore> = Arc::clone(&store) as _;
+    let to = BakdataSerializer::new(config.clone(), part, Some(Arc::clone(&keyed))).unwrap();
+    let from = BakdataDeserializer::new(config, part, Some(keyed));
+    let (value, mut headers) = (value(100), Headers::new());
+    let data = to.serialize("topic", &mut headers, Some(&value)).unwrap().unwrap();
+    let id = BakdataIdGenerator::Sha256.id(&value);
+    assert_eq!(data, format!("s3://bucket/pre/topic/values/{id}"));
+    let location = format!("memory:///some/where/topic/values/{id}");
+    assert_eq!(store.get(&location, 100).unwrap(), value);
+    let read = from.deserialize("topic", &mut headers, Some(&data)).unwrap();
     assert_eq!(read, Some(value));
 }
 
