@@ -48,7 +48,7 @@ pub mod config;
 mod deserializer;
 mod failure;
 mod formatter;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 mod http;
 mod ids;
 mod location;
