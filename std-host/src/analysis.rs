@@ -31,6 +31,60 @@ pub struct BatchFigures<'a> {
     /// One for each codec, in the order of the specs. A codec that is missing here, as
     /// all are if the slice is empty, leaves the batch uncompressed: c = u, no time.
     pub compressed: &'a [Compressed],
+    /// The same batch with its large values in a blob store, if that was asked for.
+    pub by_reference: Option<BatchByReference<'a>>,
+}
+
+/// A batch whose values of a threshold or more are in a blob store, and that has
+/// references in their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchByReference<'a> {
+    /// What was moved.
+    pub moved: Moved,
+    /// Bytes with the codec that the batch has.
+    pub size: u64,
+    /// Bytes with its records uncompressed.
+    pub uncompressed: u64,
+    /// Bytes with each codec, in the order of the specs. One that is missing here leaves
+    /// the batch uncompressed.
+    pub compressed: &'a [u64],
+}
+
+/// Values that go to a blob store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// How many there are.
+    pub values: u64,
+    /// Their bytes, which are then those of the blobs.
+    pub value_bytes: u64,
+    /// Bytes of the references that take their place, without the marker header.
+    pub reference_bytes: u64,
+    /// Values of that size that stay, since v0/v1 messages have no headers to mark a
+    /// reference with.
+    pub legacy_values: u64,
+}
+
+impl Moved {
+    fn merge(&mut self, others: &Self) {
+        add(&mut self.values, others.values);
+        add(&mut self.value_bytes, others.value_bytes);
+        add(&mut self.reference_bytes, others.reference_bytes);
+        add(&mut self.legacy_values, others.legacy_values);
+    }
+}
+
+/// Sums over batches with their large values in a blob store. Those of
+/// [`Figures`] without are what to compare them with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReferenceFigures {
+    /// What was moved.
+    pub moved: Moved,
+    /// Bytes with the codecs that the batches have.
+    pub original_bytes: u64,
+    /// Bytes uncompressed.
+    pub uncompressed_bytes: u64,
+    /// Bytes with each codec.
+    pub compressed_bytes: Vec<u64>,
 }
 
 /// A batch compressed with one codec.
@@ -80,6 +134,8 @@ pub struct Figures {
     pub input_batches_by_codec: [u64; 5],
     /// One for each spec.
     pub codecs: Vec<CodecFigures>,
+    /// The same with large values in a blob store; zero unless that was asked for.
+    pub by_reference: ReferenceFigures,
     ln_original: f64,
     ln_uncompressed: f64,
 }
@@ -118,7 +174,9 @@ impl Figures {
     /// Nothing yet, for `n_codecs` codecs.
     #[must_use]
     pub fn new(n_codecs: usize) -> Self {
-        Self { codecs: vec![CodecFigures::default(); n_codecs], ..Self::default() }
+        let by_reference =
+            ReferenceFigures { compressed_bytes: vec![0; n_codecs], ..ReferenceFigures::default() };
+        Self { codecs: vec![CodecFigures::default(); n_codecs], by_reference, ..Self::default() }
     }
 
     /// Adds a good batch.
@@ -143,6 +201,15 @@ impl Figures {
             sums.time = sums.time.saturating_add(time);
             sums.ratios += ratio(uncompressed, bytes);
             sums.ln_ratios += ratio(uncompressed, bytes).ln();
+        }
+        if let Some(batch) = &batch.by_reference {
+            let sums = &mut self.by_reference;
+            sums.moved.merge(&batch.moved);
+            add(&mut sums.original_bytes, batch.size);
+            add(&mut sums.uncompressed_bytes, batch.uncompressed);
+            let given = batch.compressed.iter().copied();
+            let given = given.chain(std::iter::repeat(batch.uncompressed));
+            sums.compressed_bytes.iter_mut().zip(given).for_each(|(sum, more)| add(sum, more));
         }
     }
 
@@ -169,6 +236,13 @@ impl Figures {
             sums.time = sums.time.saturating_add(other.time);
             sums.ratios += other.ratios;
             sums.ln_ratios += other.ln_ratios;
+        }
+        let (sums, others) = (&mut self.by_reference, &others.by_reference);
+        sums.moved.merge(&others.moved);
+        add(&mut sums.original_bytes, others.original_bytes);
+        add(&mut sums.uncompressed_bytes, others.uncompressed_bytes);
+        for (sum, more) in sums.compressed_bytes.iter_mut().zip(&others.compressed_bytes) {
+            add(sum, *more);
         }
     }
 
@@ -317,11 +391,22 @@ impl SegmentReport {
     }
 }
 
+/// Which values are to go to a blob store, and to which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LargeMessages {
+    /// Values of so many bytes or more.
+    pub threshold: u64,
+    /// URL of the store, which is part of every reference.
+    pub store: String,
+}
+
 /// Everything that `analyze` found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalysisReport {
     /// What was measured.
     pub specs: Vec<CodecSpec>,
+    /// Whether and how large values were taken out.
+    pub large_messages: Option<LargeMessages>,
     /// In the order in which they were added.
     pub segments: Vec<SegmentReport>,
     /// All of them together.
@@ -333,7 +418,7 @@ impl AnalysisReport {
     #[must_use]
     pub fn new(specs: Vec<CodecSpec>) -> Self {
         let total = SegmentReport::new(None, specs.len());
-        Self { specs, segments: Vec::new(), total }
+        Self { specs, large_messages: None, segments: Vec::new(), total }
     }
 
     /// Adds a segment, to the total too.
@@ -357,7 +442,8 @@ fn ratio(whole: u64, part: u64) -> f64 {
     if whole == 0 || part == 0 { 1.0 } else { whole as f64 / part as f64 }
 }
 
-fn savings_percent(whole: u64, part: u64) -> f64 {
+/// 100·(1 − part/whole), of nothing 0.
+pub(crate) fn savings_percent(whole: u64, part: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * (1.0 - part as f64 / whole as f64) }
 }
 
@@ -377,6 +463,7 @@ mod tests {
             codec: Codec::Gzip,
             is_control: false,
             compressed,
+            by_reference: None,
         }
     }
 

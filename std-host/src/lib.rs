@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+pub mod by_reference;
 pub mod cli;
 pub mod codec_spec;
 pub mod codecs;

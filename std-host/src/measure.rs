@@ -6,10 +6,11 @@ use std::time::Instant;
 use logseg_core::builder::sizes::batch_header_size;
 use logseg_core::{BatchHeader, Codec, Limits, Magic};
 
-use crate::analysis::{BatchFigures, Compressed};
+use crate::analysis::{BatchByReference, BatchFigures, Compressed, Moved};
+use crate::by_reference::ByReference;
 use crate::codec_spec::CodecSpec;
 use crate::opened::{Opened, Opener};
-use crate::recompress::{NotDone, Recompressor};
+use crate::recompress::{NotDone, RecompressError, Recompressor};
 
 /// Everything that a thread keeps from one batch to the next.
 pub struct Measurer {
@@ -18,6 +19,16 @@ pub struct Measurer {
     out: Vec<u8>,
     figures: Vec<Compressed>,
     only_uncompressed: bool,
+    references: Option<References>,
+}
+
+/// What it takes to measure a batch a second time, with its large values elsewhere.
+struct References {
+    by: ByReference,
+    /// Of the codecs that batches have, by [`Codec::id`], once they occur: at the default
+    /// level, since a batch does not tell its own.
+    own: [Option<Recompressor>; 5],
+    compressed: Vec<u64>,
 }
 
 impl Measurer {
@@ -31,6 +42,21 @@ impl Measurer {
             out: Vec::new(),
             figures: Vec::with_capacity(specs.len()),
             only_uncompressed,
+            references: None,
+        }
+    }
+
+    /// Measures every batch also as it would be with its large values in a blob store.
+    #[must_use]
+    pub fn with_references(self, by: ByReference) -> Self {
+        let references = References { by, own: Default::default(), compressed: Vec::new() };
+        Self { references: Some(references), ..self }
+    }
+
+    /// The topic of the batches to come, which a reference names.
+    pub fn set_topic(&mut self, topic: &str) {
+        if let Some(references) = &mut self.references {
+            references.by.set_topic(topic);
         }
     }
 
@@ -51,6 +77,10 @@ impl Measurer {
         let as_it_is = header.is_control() || records == 0;
         let size = header.size;
         let plain = self.opener.plain().len() as u64;
+        let moved = match &mut self.references {
+            Some(references) => references.by.rewrite(&self.opener, header, entry),
+            None => Moved::default(),
+        };
         if header.magic == Magic::V1 {
             self.opener.relative_offsets();
         }
@@ -73,6 +103,27 @@ impl Measurer {
             };
             self.figures.push(bytes);
         }
+        let by_reference = match &mut self.references {
+            None => None,
+            Some(references) => {
+                references.compressed.clear();
+                let sizes = if moved.values == 0 {
+                    let sizes = self.figures.iter().map(|compressed| compressed.bytes);
+                    references.compressed.extend(sizes);
+                    (size, uncompressed)
+                } else {
+                    let compress = Compress {
+                        compressors: &mut self.compressors,
+                        out: &mut self.out,
+                        only_uncompressed: self.only_uncompressed,
+                    };
+                    references.measure(header, codec, compress).map_err(NotDone::Failed)?
+                };
+                let (size, uncompressed) = sizes;
+                let compressed = &references.compressed;
+                Some(BatchByReference { moved, size, uncompressed, compressed })
+            }
+        };
         Ok(BatchFigures {
             size,
             uncompressed,
@@ -80,6 +131,45 @@ impl Measurer {
             codec,
             is_control: header.is_control(),
             compressed: &self.figures,
+            by_reference,
         })
+    }
+}
+
+/// What a second measuring shares with the first.
+struct Compress<'a> {
+    compressors: &'a mut [Recompressor],
+    out: &'a mut Vec<u8>,
+    only_uncompressed: bool,
+}
+
+impl References {
+    /// Measures the batch that was rewritten last, which is of v2: its size with the codec
+    /// that it has, and uncompressed. Those with each compressor are kept.
+    fn measure(
+        &mut self,
+        header: BatchHeader,
+        codec: Codec,
+        with: Compress<'_>,
+    ) -> Result<(u64, u64), RecompressError> {
+        let section = self.by.section();
+        let overhead = batch_header_size(header.magic, codec);
+        let uncompressed = overhead + section.len() as u64;
+        let out = with.out;
+        let mut size_with = |compressor: &mut Recompressor| {
+            compressor.compress(section, header.magic, out)?;
+            Ok(overhead + out.len() as u64)
+        };
+        let own = self.own.get_mut(usize::from(codec.id()));
+        let size = match (CodecSpec::new(codec), own) {
+            (Ok(spec), Some(own)) => size_with(own.get_or_insert_with(|| Recompressor::new(spec)))?,
+            // Codec none.
+            _ => uncompressed,
+        };
+        for compressor in with.compressors {
+            let as_it_is = with.only_uncompressed && codec != Codec::None;
+            self.compressed.push(if as_it_is { size } else { size_with(compressor)? });
+        }
+        Ok((size, uncompressed))
     }
 }

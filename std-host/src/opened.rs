@@ -1,7 +1,7 @@
 //! Opens batches: their records section as a producer would have handed it to its
 //! compressor, every record of it checked.
 
-use logseg_core::batch::Batch;
+use logseg_core::batch::{Batch, Records};
 use logseg_core::{BatchHeader, Codec, Cpu, Error, Limits, Magic};
 
 use crate::codecs::{HostCodecs, Plain};
@@ -59,6 +59,21 @@ impl Opener {
             records.fold((0, Ok(())), |(found, _), record| (found + 1, record.map(drop)));
         verdict?;
         Ok(Opened { codec, records })
+    }
+
+    /// The records of the batch that was opened last, in the order of [`Opener::plain`].
+    ///
+    /// Errors: none, since all of it was checked.
+    pub(crate) fn records<'a>(
+        &'a self,
+        header: BatchHeader,
+        entry: &'a [u8],
+    ) -> Result<Records<'a>, Error> {
+        let batch = Batch::new(header, entry, self.cpu);
+        match header.codec()? {
+            Codec::None => batch.records_unchecked(),
+            _ => batch.records_in(self.plain.bytes()),
+        }
     }
 
     /// Of the batch that was opened last.

@@ -332,6 +332,12 @@ pub struct Found {
 /// is. Other kinds of files there (pipes, sockets) are not opened.
 #[must_use]
 pub fn find(paths: &[PathBuf]) -> Found {
+    find_files(paths, |path| path.extension().is_some_and(|end| end == "log"))
+}
+
+/// As [`find`], with other files below the directories.
+#[must_use]
+pub fn find_files(paths: &[PathBuf], is_wanted: impl Fn(&Path) -> bool) -> Found {
     let mut found = Found::default();
     for path in paths {
         if path.as_os_str() == "-" || !path.is_dir() {
@@ -342,8 +348,7 @@ pub fn find(paths: &[PathBuf]) -> Found {
         for entry in walk {
             match entry {
                 Ok(entry) => {
-                    let is_log = entry.path().extension().is_some_and(|end| end == "log");
-                    if is_log && entry.file_type().is_file() {
+                    if is_wanted(entry.path()) && entry.file_type().is_file() {
                         found.segments.push(entry.into_path());
                     }
                 }
@@ -359,6 +364,19 @@ pub fn find(paths: &[PathBuf]) -> Found {
         }
     }
     found
+}
+
+/// Topic and number of the partition that a segment belongs to, by the name of its
+/// directory: `topic-N` (`LogManager.parseTopicPartitionName`). Not of a directory that is
+/// being moved or deleted, whose name goes on behind that.
+#[must_use]
+pub fn partition_of(segment: &Path) -> Option<(&str, u32)> {
+    let (topic, number) = segment.parent()?.file_name()?.to_str()?.rsplit_once('-')?;
+    let digits = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if topic.is_empty() || !digits {
+        return None;
+    }
+    Some((topic, number.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -396,6 +414,25 @@ mod tests {
         assert_eq!(tail, Tail { kind: TailKind::Clean, position: bytes.len() as u64, bytes: 0 });
         let (seen, _) = read_all(&bytes, 1000);
         assert_eq!(seen, ["0+64", "72 batch_length_limit", "1572989+66"]);
+    }
+
+    #[test]
+    fn partitions_by_their_directory() {
+        for (path, partition) in [
+            ("/data/orders-0/00000000000000000000.log", Some(("orders", 0))),
+            ("a-b-12/0.log", Some(("a-b", 12))),
+            ("__consumer_offsets-49/0.log", Some(("__consumer_offsets", 49))),
+            ("orders-0.0123456789abcdef-delete/0.log", None),
+            ("orders-+1/0.log", None),
+            ("orders-/0.log", None),
+            ("-1/0.log", None),
+            ("orders-4294967296/0.log", None),
+            ("orders/0.log", None),
+            ("0.log", None),
+            ("-", None),
+        ] {
+            assert_eq!(partition_of(Path::new(path)), partition, "{path}");
+        }
     }
 
     #[test]

@@ -323,3 +323,120 @@ fn a_segment_that_is_written_to() {
     assert!(got["original_bytes"].as_u64().unwrap() >= bytes.len() as u64);
     writer.join().unwrap();
 }
+
+/// What would be left with large values in a blob store, by what a dump says of them.
+#[test]
+fn large_messages() {
+    let path = segment("birdstrikes-mixed.log");
+    let path = path.to_str().unwrap();
+    let (mut records, mut values, mut bytes) = (0, 0u64, 0u64);
+    for line in run(["dump", "--format", "json", "--deep-iteration", path]).lines() {
+        if let Some(len) = line["value_len"].as_i64() {
+            records += 1;
+            values += u64::from(len >= 600);
+            bytes += if len >= 600 { len.cast_unsigned() } else { 0 };
+        }
+    }
+    assert!(values > 0 && values < records, "{values} of {records}");
+    let report = |args: &[&str]| {
+        let all = ["analyze", "--format", "json", "--codecs", "snappy,lz4", path];
+        run(all.iter().chain(args)).expect(0).json()
+    };
+    let got = report(&["--large-message-threshold", "600"]);
+    let total = &got["total"];
+    let large = &total["large_messages"];
+    assert_eq!(large["threshold"], 600);
+    assert_eq!((&large["values"], &large["value_bytes"]), (&json!(values), &json!(bytes)));
+    assert_eq!(large["legacy_values"], 0);
+    // A record of a reference is larger than that by the length fields, the header and the
+    // number of headers; the value's own length field goes.
+    let number = |name: &str| large[name].as_u64().unwrap();
+    let before = total["uncompressed_bytes"].as_u64().unwrap();
+    let most = before - bytes + number("reference_bytes");
+    let after = number("uncompressed_bytes");
+    assert!((most..most + 64 * values).contains(&after), "{after} of {most}");
+    assert_eq!(
+        large["uncompressed_savings_percent"].as_f64().unwrap(),
+        100.0 * (1.0 - after as f64 / before as f64)
+    );
+    for (row, with) in
+        total["codecs"].as_array().unwrap().iter().zip(large["codecs"].as_array().unwrap())
+    {
+        assert_eq!((&row["codec"], &row["level"]), (&with["codec"], &with["level"]));
+        assert_ne!(row["compressed_bytes"], with["compressed_bytes"]);
+    }
+    // Everything else is as it is without.
+    let mut rest = without_times(got.clone());
+    rest["segments"][0].as_object_mut().unwrap().remove("large_messages");
+    rest["total"].as_object_mut().unwrap().remove("large_messages");
+    assert_eq!(rest, without_times(report(&[])));
+    // A longer location is a longer reference.
+    let long = format!("s3://bucket/{}", "x".repeat(100));
+    let args = ["--large-message-threshold", "600", "--large-message-store", &long];
+    let longer = report(&args)["total"]["large_messages"]["reference_bytes"].as_u64().unwrap();
+    let usual = "s3://large-messages/kafka".len() as u64;
+    assert_eq!(longer, number("reference_bytes") + values * (long.len() as u64 - usual));
+    // Any number of threads.
+    let with = |threads: &str| {
+        without_times(report(&["--large-message-threshold", "600", "--threads", threads]))
+    };
+    assert_eq!(with("1"), with("3"));
+    // Of values that nobody has, nothing goes.
+    let none = report(&["--large-message-threshold", "1000000000"]);
+    let (total, large) = (&none["total"], &none["total"]["large_messages"]);
+    assert_eq!(large["values"], 0);
+    for name in ["original_bytes", "uncompressed_bytes"] {
+        assert_eq!(total[name], large[name]);
+    }
+    assert_eq!(total["codecs"][1]["compressed_bytes"], large["codecs"][1]["compressed_bytes"]);
+}
+
+/// Batches that stay as they are do so with references too; those of v0/v1 always do.
+#[test]
+fn large_messages_of_some_batches() {
+    let path = segment("birdstrikes-mixed.log");
+    let args = ["--no-recompression", "--large-message-threshold", "600", "--codecs", "lz4"];
+    let all = ["analyze", "--format", "json", path.to_str().unwrap()];
+    let report = run(all.iter().chain(&args)).expect(0).json();
+    let large = &report["total"]["large_messages"];
+    let (own, lz4) = (&large["original_bytes"], &large["codecs"][0]["compressed_bytes"]);
+    assert!(lz4.as_u64().unwrap() < own.as_u64().unwrap(), "{lz4} {own}");
+
+    let path = segment("quakes-v1-mixed.log");
+    let args = ["analyze", "--large-message-threshold", "1", path.to_str().unwrap()];
+    let json = run(args.iter().chain(&["--format", "json"])).expect(0).json();
+    let (total, large) = (&json["total"], &json["total"]["large_messages"]);
+    assert_eq!((&large["values"], &large["legacy_values"]), (&json!(0), &total["records"]));
+    assert_eq!(large["original_bytes"], total["original_bytes"]);
+    let text = run(args).expect(0).out;
+    assert!(text.contains("since v0/v1 messages have no headers\n"), "{text}");
+}
+
+#[test]
+fn large_messages_as_text_and_csv() {
+    let path = segment("birdstrikes-mixed.log");
+    let path = path.to_str().unwrap();
+    let args = ["analyze", "--codecs", "lz4,zstd:1", "--large-message-threshold", "600", path];
+    let text = run(args).expect(0).out;
+    let (_, text) =
+        text.split_once("\n\nWith values of 600 bytes or more in a blob store:\n").unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("  Values moved: "), "{text}");
+    assert!(lines[1].ends_with(" bytes and its header, for s3://large-messages/kafka/TOPIC/ID"));
+    assert!(lines[2].starts_with("  Log size, estimated: 1500286 -> "), "{text}");
+    assert!(lines[3].starts_with("  Uncompressed log size: 2232376 -> "), "{text}");
+    assert!(lines[5].starts_with("COMPRESSION-TYPE  COMPRESSED-SIZE  WITH-REFERENCES"), "{text}");
+    assert!(lines[6].starts_with("lz4 ") && lines[7].starts_with("zstd:1 "), "{text}");
+    assert_eq!(lines.len(), 8);
+    let csv = run(args.iter().chain(&["--format", "csv"])).expect(0).out;
+    let (head, row) = csv.split_once('\n').unwrap();
+    assert!(head.ends_with(
+        ",large_values,large_value_bytes,large_reference_bytes,large_legacy_values,\
+         large_original_bytes,large_uncompressed_bytes,large_compressed_bytes"
+    ));
+    let columns = head.split(',').count();
+    assert!(row.lines().all(|row| row.split(',').count() == columns), "{row}");
+    for args in [&["--large-message-threshold", "0"][..], &["--large-message-store", "s3://x"]] {
+        run(["analyze", path].iter().chain(args)).expect(2);
+    }
+}

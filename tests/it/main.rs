@@ -7,6 +7,7 @@ mod encoders;
 mod large;
 mod law;
 mod limits;
+mod orphans;
 mod reader;
 mod segments;
 mod stale;

@@ -19,7 +19,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logseg_core::{BatchHeader, Error, Limits, Magic, Tail};
 
 use super::{LimitArgs, Outcome, Stop, is_side_file, refuse};
-use crate::analysis::{AnalysisReport, Fault, Figures, SegmentReport, Trailing};
+use crate::analysis::{AnalysisReport, Fault, Figures, LargeMessages, SegmentReport, Trailing};
+use crate::by_reference::ByReference;
 use crate::codec_spec::{self, CodecSpec};
 use crate::dump::{codec_name, json::tail_name};
 use crate::measure::Measurer;
@@ -30,6 +31,9 @@ use crate::source::{self, Item, Segment};
 /// Stored bytes that a thread takes at once: enough to make the lock cheap, little
 /// enough that all threads have work to the end.
 const SHARE: usize = 128 << 10;
+
+/// In references, for segments that are in no partition directory.
+const UNKNOWN_TOPIC: &str = "topic";
 
 /// Measures what each compression type would make of a log, as KIP-640 proposes
 ///
@@ -72,8 +76,31 @@ pub(super) struct AnalyzeArgs {
     /// A bar on standard error
     #[arg(long, value_enum, default_value_t = When::Auto)]
     progress: When,
+    /// Measure also what would be left with values of N bytes or more in a blob store
+    ///
+    /// Each of them is replaced by a reference as the large-message serializer writes it,
+    /// with its header; blobs are not compressed. v0/v1 messages, which have no headers,
+    /// stay.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    large_message_threshold: Option<u64>,
+    /// URL of that store, which is part of every reference; nothing is sent there
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "s3://large-messages/kafka",
+        requires = "large_message_threshold"
+    )]
+    large_message_store: String,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+impl AnalyzeArgs {
+    fn large_messages(&self) -> Option<LargeMessages> {
+        let threshold = self.large_message_threshold?;
+        let store = self.large_message_store.trim_end_matches('/').to_owned();
+        Some(LargeMessages { threshold, store })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -133,6 +160,7 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
     let feed = Mutex::new(Feed {
         waiting: found.segments.iter(),
         open: None,
+        topic: UNKNOWN_TOPIC,
         limits,
         taken: 0,
         bar: bar.clone(),
@@ -145,7 +173,10 @@ pub(super) fn run(args: &AnalyzeArgs, outcome: &mut Outcome) -> Result<(), Stop>
         early: BTreeMap::new(),
         next: 0,
         current: None,
-        report: AnalysisReport::new(specs.clone()),
+        report: AnalysisReport {
+            large_messages: args.large_messages(),
+            ..AnalysisReport::new(specs.clone())
+        },
         begun: false,
         outcome,
         broken: None,
@@ -178,10 +209,14 @@ fn shares(segments: &[PathBuf]) -> usize {
 
 /// A report inside an analysed directory would be a new file next to the broker's,
 /// and one over an input would destroy it.
-fn check_output(output: &Path, paths: &[PathBuf], segments: &[PathBuf]) -> Result<(), String> {
+pub(super) fn check_output(
+    output: &Path,
+    paths: &[PathBuf],
+    segments: &[PathBuf],
+) -> Result<(), String> {
     let refuse = |input: &Path| {
         Err(format!(
-            "--output {}: lies inside what is analysed ({})",
+            "--output {}: lies inside what is read ({})",
             output.display(),
             input.display()
         ))
@@ -298,6 +333,9 @@ fn work(
     limits: Limits,
 ) {
     let mut measurer = Measurer::new(specs, limits, args.no_recompression);
+    if let Some(large) = args.large_messages() {
+        measurer = measurer.with_references(ByReference::new(large.threshold, &large.store));
+    }
     let mut share = Share::default();
     while lock(feed).next(&mut share) {
         let result = measure(&mut measurer, &mut share, specs.len(), args.verbose);
@@ -311,6 +349,8 @@ fn work(
 #[derive(Default)]
 struct Share {
     number: u64,
+    /// That of the file, as its directory is called.
+    topic: String,
     bytes: Vec<u8>,
     items: Vec<Result<(BatchHeader, usize), Error>>,
     /// Set for the first share of a file.
@@ -330,12 +370,14 @@ enum FileEnd {
 struct Feed<'a> {
     waiting: std::slice::Iter<'a, PathBuf>,
     open: Option<Segment>,
+    /// Of the file that is open.
+    topic: &'a str,
     limits: Limits,
     taken: u64,
     bar: ProgressBar,
 }
 
-impl Feed<'_> {
+impl<'a> Feed<'a> {
     /// Fills a share; false if there is nothing left.
     fn next(&mut self, share: &mut Share) -> bool {
         share.bytes.clear();
@@ -345,6 +387,7 @@ impl Feed<'_> {
         if self.open.is_none() {
             let Some(path) = self.waiting.next() else { return false };
             share.start = Some(path.clone());
+            self.topic = source::partition_of(path).map_or(UNKNOWN_TOPIC, |(topic, _)| topic);
             match Segment::open(path, self.limits.batch, None) {
                 Ok(segment) => self.open = Some(segment),
                 Err(error) => share.end = Some(FileEnd::Unopened(error)),
@@ -357,6 +400,7 @@ impl Feed<'_> {
         if share.end.is_some() {
             self.open = None;
         }
+        self.topic.clone_into(&mut share.topic);
         share.number = self.taken;
         self.taken += 1;
         true
@@ -405,6 +449,7 @@ fn measure(
     let mut figures = Figures::new(codecs);
     let (mut errors, mut failures) = (Vec::new(), Vec::new());
     let mut lines = String::new();
+    measurer.set_topic(&share.topic);
     for item in &share.items {
         let (header, at) = match item {
             Ok(item) => item,
@@ -563,7 +608,8 @@ impl Results<'_> {
             }
         }
         if self.args.format == Format::Text {
-            report::text::figures(&segment, self.specs, &mut self.out)?;
+            let large = self.report.large_messages.as_ref();
+            report::text::figures(&segment, self.specs, large, &mut self.out)?;
             self.out.flush()?;
             segment.errors = Vec::new();
         }
@@ -577,7 +623,8 @@ impl Results<'_> {
         }
         match self.args.format {
             Format::Text if self.several => {
-                report::text::total(&self.report.total, self.specs, &mut self.out)?;
+                let large = self.report.large_messages.as_ref();
+                report::text::total(&self.report.total, self.specs, large, &mut self.out)?;
             }
             Format::Text => {}
             Format::Json => report::json::write(&self.report, &mut self.out)?,

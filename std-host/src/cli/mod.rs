@@ -4,6 +4,7 @@
 //! standard error. A closed pipe ends a command quietly.
 
 mod analyze;
+mod blob;
 mod cursor;
 pub(crate) mod dump;
 mod recompress;
@@ -38,6 +39,7 @@ const EXIT_CODES: &str = "Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Analyze(analyze::AnalyzeArgs),
+    Blob(blob::BlobArgs),
     Cursor(cursor::CursorArgs),
     Dump(dump::DumpArgs),
     Recompress(recompress::RecompressArgs),
@@ -59,6 +61,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut outcome = Outcome::default();
     let result = match args.command {
         Command::Analyze(args) => analyze::run(&args, &mut outcome),
+        Command::Blob(args) => blob::run(&args, &mut outcome),
         Command::Cursor(args) => cursor::run(&args, &mut outcome),
         Command::Dump(args) => dump::run(&args, &mut outcome),
         Command::Recompress(args) => recompress::run(&args, &mut outcome),

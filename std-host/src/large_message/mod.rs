@@ -46,12 +46,14 @@
 pub mod config;
 mod deserializer;
 mod failure;
+pub mod find;
 mod formatter;
 #[cfg(feature = "http")]
 mod http;
 mod ids;
 mod location;
 mod object;
+pub mod orphans;
 mod retry;
 mod serializer;
 mod store;
@@ -78,7 +80,7 @@ pub const VALUE_HEADER: &str = "__large.message.reference.value";
 /// Header of a record whose key is a reference.
 pub const KEY_HEADER: &str = "__large.message.reference.key";
 /// What the header says: the version of what is written here.
-const VERSION: &[u8] = &[1];
+pub(crate) const VERSION: &[u8] = &[1];
 /// The registered name of both steps.
 const STEP: &str = "large-message";
 

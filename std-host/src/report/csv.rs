@@ -3,7 +3,8 @@
 //! Columns are named as the fields of the JSON document; those of a file are the same
 //! in all of its lines. `level` is empty for the default one, `trailing_…` where
 //! nothing trails. For more than one file the total follows, in lines whose path is
-//! `TOTAL`: leave them out when summing.
+//! `TOTAL`: leave them out when summing. The columns of large values are there if they
+//! were asked for.
 
 use std::io::{self, Write};
 
@@ -17,15 +18,15 @@ pub const TOTAL: &str = "TOTAL";
 pub fn write(report: &AnalysisReport, w: &mut dyn Write) -> io::Result<()> {
     let mut text = csv::Writer::from_writer(w);
     // The names of the columns do not depend on the values.
-    for names in lines("", &SegmentReport::new(None, 1), &report.specs) {
-        text.write_record(names.map(|(name, _)| name))?;
+    for names in lines("", &SegmentReport::new(None, 1), report).take(1) {
+        text.write_record(names.into_iter().map(|(name, _)| name))?;
     }
     let segments = report.segments.iter();
     let segments = segments.map(|segment| (segment.path.as_deref().unwrap_or("-"), segment));
     let total = (report.segments.len() > 1).then_some((TOTAL, &report.total));
     for (path, segment) in segments.chain(total) {
-        for line in lines(path, segment, &report.specs) {
-            text.write_record(line.map(|(_, value)| value))?;
+        for line in lines(path, segment, report) {
+            text.write_record(line.into_iter().map(|(_, value)| value))?;
         }
     }
     text.flush()
@@ -35,10 +36,32 @@ pub fn write(report: &AnalysisReport, w: &mut dyn Write) -> io::Result<()> {
 fn lines<'a>(
     path: &'a str,
     segment: &'a SegmentReport,
-    specs: &'a [CodecSpec],
-) -> impl Iterator<Item = [(&'static str, String); 31]> + 'a {
-    let rows = specs.iter().zip(segment.figures.summaries());
-    rows.map(move |(spec, summary)| fields(path, segment, *spec, &summary))
+    report: &'a AnalysisReport,
+) -> impl Iterator<Item = Vec<(&'static str, String)>> + 'a {
+    let rows = report.specs.iter().zip(segment.figures.summaries());
+    rows.enumerate().map(move |(nth, (spec, summary))| {
+        let mut line = fields(path, segment, *spec, &summary);
+        if report.large_messages.is_some() {
+            line.extend(by_reference(segment, nth));
+        }
+        line
+    })
+}
+
+/// The columns of large values, for the codec with this index.
+fn by_reference(segment: &SegmentReport, nth: usize) -> [(&'static str, String); 7] {
+    let with = &segment.figures.by_reference;
+    let compressed = with.compressed_bytes.get(nth).copied().unwrap_or_default();
+    [
+        ("large_values", with.moved.values),
+        ("large_value_bytes", with.moved.value_bytes),
+        ("large_reference_bytes", with.moved.reference_bytes),
+        ("large_legacy_values", with.moved.legacy_values),
+        ("large_original_bytes", with.original_bytes),
+        ("large_uncompressed_bytes", with.uncompressed_bytes),
+        ("large_compressed_bytes", compressed),
+    ]
+    .map(|(name, value)| (name, value.to_string()))
 }
 
 /// The columns, names and values.
@@ -47,12 +70,12 @@ fn fields(
     segment: &SegmentReport,
     spec: CodecSpec,
     summary: &CodecSummary,
-) -> [(&'static str, String); 31] {
+) -> Vec<(&'static str, String)> {
     let figures = &segment.figures;
     let batches = &figures.batches;
     let trailing = segment.trailing;
     let or_empty = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
-    [
+    vec![
         ("path", path.to_owned()),
         ("file_size", segment.file_size.to_string()),
         ("valid_bytes", segment.valid_bytes.to_string()),

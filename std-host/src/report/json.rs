@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::analysis::{AnalysisReport, Figures, SegmentReport};
+use crate::analysis::{AnalysisReport, Figures, LargeMessages, SegmentReport, savings_percent};
 use crate::codec_spec::CodecSpec;
 
 /// Name and version of the schema.
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "std-host/analyze/1";
 
 /// Writes the document and a line feed.
 pub fn write(report: &AnalysisReport, w: &mut dyn Write) -> io::Result<()> {
-    let segment = |segment| Segment::new(segment, &report.specs);
+    let segment = |segment| Segment::new(segment, &report.specs, report.large_messages.as_ref());
     let document = Document {
         schema: SCHEMA,
         segments: report.segments.iter().map(segment).collect(),
@@ -53,7 +53,63 @@ struct Segment<'a> {
     geomean_batch_bytes_uncompressed: f64,
     input_batches_by_codec: InputCodecs<'a>,
     codecs: Vec<Row>,
+    /// Only there if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    large_messages: Option<ByReference<'a>>,
     errors: Vec<Fault<'a>>,
+}
+
+/// The log with its large values in a blob store; savings are against the log without.
+#[derive(serde::Serialize)]
+struct ByReference<'a> {
+    threshold: u64,
+    store: &'a str,
+    values: u64,
+    value_bytes: u64,
+    reference_bytes: u64,
+    legacy_values: u64,
+    original_bytes: u64,
+    original_savings_percent: f64,
+    uncompressed_bytes: u64,
+    uncompressed_savings_percent: f64,
+    codecs: Vec<ReferenceRow>,
+}
+
+#[derive(serde::Serialize)]
+struct ReferenceRow {
+    codec: &'static str,
+    level: Option<i32>,
+    compressed_bytes: u64,
+    savings_percent: f64,
+}
+
+impl<'a> ByReference<'a> {
+    fn new(figures: &Figures, specs: &[CodecSpec], large: &'a LargeMessages) -> Self {
+        let (with, moved) = (&figures.by_reference, &figures.by_reference.moved);
+        let rows = specs.iter().zip(&figures.codecs).zip(&with.compressed_bytes);
+        let rows = rows.map(|((spec, sums), &after)| ReferenceRow {
+            codec: spec.codec().name(),
+            level: spec.level(),
+            compressed_bytes: after,
+            savings_percent: savings_percent(sums.compressed_bytes, after),
+        });
+        Self {
+            threshold: large.threshold,
+            store: &large.store,
+            values: moved.values,
+            value_bytes: moved.value_bytes,
+            reference_bytes: moved.reference_bytes,
+            legacy_values: moved.legacy_values,
+            original_bytes: with.original_bytes,
+            original_savings_percent: savings_percent(figures.original_bytes, with.original_bytes),
+            uncompressed_bytes: with.uncompressed_bytes,
+            uncompressed_savings_percent: savings_percent(
+                figures.uncompressed_bytes,
+                with.uncompressed_bytes,
+            ),
+            codecs: rows.collect(),
+        }
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -106,7 +162,11 @@ impl Serialize for InputCodecs<'_> {
 }
 
 impl<'a> Segment<'a> {
-    fn new(segment: &'a SegmentReport, specs: &[CodecSpec]) -> Self {
+    fn new(
+        segment: &'a SegmentReport,
+        specs: &[CodecSpec],
+        large: Option<&'a LargeMessages>,
+    ) -> Self {
         let figures = &segment.figures;
         let rows = specs.iter().zip(figures.summaries()).map(|(spec, summary)| Row {
             codec: spec.codec().name(),
@@ -152,6 +212,7 @@ impl<'a> Segment<'a> {
             geomean_batch_bytes_uncompressed: figures.geomean_batch_bytes_uncompressed(),
             input_batches_by_codec: InputCodecs(figures),
             codecs: rows.collect(),
+            large_messages: large.map(|large| ByReference::new(figures, specs, large)),
             errors: errors.collect(),
         }
     }

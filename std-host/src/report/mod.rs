@@ -37,6 +37,7 @@ pub(crate) mod samples {
             codec: Codec::Lz4,
             is_control: false,
             compressed: &compressed,
+            by_reference: None,
         });
         segment.file_size = 4_020_039;
         segment.valid_bytes = 4_020_039;
@@ -54,6 +55,7 @@ pub(crate) mod samples {
                 codec: Codec::None,
                 is_control,
                 compressed: &[],
+                by_reference: None,
             });
         }
         for position in [156, 517] {

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::ERRORS_LISTED;
-use crate::analysis::{Figures, SegmentReport};
+use crate::analysis::{Figures, LargeMessages, SegmentReport, savings_percent};
 use crate::codec_spec::CodecSpec;
 
 const COLUMNS: [(&str, usize); 7] = [
@@ -37,15 +37,27 @@ pub fn begin(path: &str, first: bool, w: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The block of a file behind its first line: figures, table, and what is wrong.
-pub fn figures(segment: &SegmentReport, specs: &[CodecSpec], w: &mut dyn Write) -> io::Result<()> {
+pub fn figures(
+    segment: &SegmentReport,
+    specs: &[CodecSpec],
+    large: Option<&LargeMessages>,
+    w: &mut dyn Write,
+) -> io::Result<()> {
     sums(&segment.figures, specs, w)?;
+    by_reference(&segment.figures, specs, large, w)?;
     remarks(segment, w)
 }
 
 /// The block `Total`, behind those of the files. What is wrong stands in theirs.
-pub fn total(total: &SegmentReport, specs: &[CodecSpec], w: &mut dyn Write) -> io::Result<()> {
+pub fn total(
+    total: &SegmentReport,
+    specs: &[CodecSpec],
+    large: Option<&LargeMessages>,
+    w: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(w, "\nTotal")?;
     sums(&total.figures, specs, w)?;
+    by_reference(&total.figures, specs, large, w)?;
     match total.figures.batches.corrupt {
         0 => Ok(()),
         corrupt => write!(w, "\n{}.\n", left_out(corrupt)),
@@ -94,23 +106,87 @@ fn table(figures: &Figures, specs: &[CodecSpec], w: &mut dyn Write) -> io::Resul
             ]
         })
         .collect();
-    let mut widths = COLUMNS.map(|(_, width)| width);
-    for row in &rows {
+    write_table(COLUMNS, &rows, w)
+}
+
+/// A table whose first column is left-aligned; columns widen where something is wider.
+fn write_table<const N: usize>(
+    columns: [(&str, usize); N],
+    rows: &[[String; N]],
+    w: &mut dyn Write,
+) -> io::Result<()> {
+    let mut widths = columns.map(|(_, width)| width);
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.len().max(*width);
         }
     }
-    let mut write_row = |cells: [&str; 7]| {
-        let [first, rest @ ..] = cells;
-        let [width, widths @ ..] = widths;
-        write!(w, "{first:<width$}")?;
-        for (cell, width) in rest.into_iter().zip(widths) {
-            write!(w, " {cell:>width$}")?;
+    let mut write_row = |cells: [&str; N]| {
+        for (nth, (cell, width)) in cells.into_iter().zip(widths).enumerate() {
+            match nth {
+                0 => write!(w, "{cell:<width$}")?,
+                _ => write!(w, " {cell:>width$}")?,
+            }
         }
         writeln!(w)
     };
-    write_row(COLUMNS.map(|(name, _)| name))?;
+    write_row(columns.map(|(name, _)| name))?;
     rows.iter().try_for_each(|row| write_row(row.each_ref().map(String::as_str)))
+}
+
+/// What would be left of the log with its large values in a blob store.
+fn by_reference(
+    figures: &Figures,
+    specs: &[CodecSpec],
+    large: Option<&LargeMessages>,
+    w: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(LargeMessages { threshold, store }) = large else { return Ok(()) };
+    let (with, moved) = (&figures.by_reference, &figures.by_reference.moved);
+    let less = |before, after| round_half_up(savings_percent(before, after), 2);
+    writeln!(w)?;
+    writeln!(w, "With values of {threshold} bytes or more in a blob store:")?;
+    writeln!(
+        w,
+        "  Values moved: {} of {} records, {} bytes in blobs",
+        moved.values, figures.records, moved.value_bytes
+    )?;
+    if moved.legacy_values > 0 {
+        let n = moved.legacy_values;
+        writeln!(w, "  Values that stay: {n}, since v0/v1 messages have no headers")?;
+    }
+    let mean = if moved.values == 0 { 0 } else { moved.reference_bytes / moved.values };
+    writeln!(w, "  Avg reference size: {mean} bytes and its header, for {store}/TOPIC/ID")?;
+    let (before, after) = (figures.original_bytes, with.original_bytes);
+    writeln!(
+        w,
+        "  Log size, estimated: {before} -> {after} bytes, {}% less (what changes at its codec's \
+         default level)",
+        less(before, after)
+    )?;
+    let (before, after) = (figures.uncompressed_bytes, with.uncompressed_bytes);
+    writeln!(
+        w,
+        "  Uncompressed log size: {before} -> {after} bytes, {}% less",
+        less(before, after)
+    )?;
+    writeln!(w)?;
+    let rows: Vec<[String; 4]> = specs
+        .iter()
+        .zip(&figures.codecs)
+        .zip(&with.compressed_bytes)
+        .map(|((spec, sums), &after)| {
+            let before = sums.compressed_bytes;
+            [spec.label(), before.to_string(), after.to_string(), less(before, after) + "%"]
+        })
+        .collect();
+    let columns = [
+        ("COMPRESSION-TYPE", 16),
+        ("COMPRESSED-SIZE", 16),
+        ("WITH-REFERENCES", 16),
+        ("SPACE-SAVINGS", 14),
+    ];
+    write_table(columns, &rows, w)
 }
 
 /// The last paragraph, if there is something to say.
@@ -197,10 +273,10 @@ mod tests {
         let (mut out, report) = (Vec::new(), report(segments));
         for (i, segment) in report.segments.iter().enumerate() {
             begin(segment.path.as_deref().unwrap(), i == 0, &mut out).unwrap();
-            figures(segment, &report.specs, &mut out).unwrap();
+            figures(segment, &report.specs, None, &mut out).unwrap();
         }
         if report.segments.len() > 1 {
-            total(&report.total, &report.specs, &mut out).unwrap();
+            total(&report.total, &report.specs, None, &mut out).unwrap();
         }
         String::from_utf8(out).unwrap()
     }
@@ -247,6 +323,7 @@ zstd:9                   16080153          0.00%         1.00             1.00  
                 codec: logseg_core::Codec::None,
                 is_control: false,
                 compressed: &[Compressed { bytes, time: Duration::from_millis(84) }],
+                by_reference: None,
             });
         }
         let mut out = Vec::new();

@@ -1,0 +1,442 @@
+//! Blobs that no segment refers to any more.
+//!
+//! A blob is an orphan only if all of this holds; where there is doubt it is none:
+//!
+//! * it is of a topic of which whole partitions were looked at;
+//! * no segment that was looked at refers to it, whatever topic that is of, whether its
+//!   transaction was committed or not, by whatever may be a reference: marked values, and
+//!   keys and values that look like one ([`Finder::ALL`]);
+//! * it was last modified longer before the search began than the minimum age.
+//!
+//! What is *not* found decides here. So everything that could hide a reference is told as
+//! a [`Doubt`]: a damaged batch, a marked value that cannot be read, a segment that is cut
+//! short, a file that cannot be read, a partition that is missing. With a doubt the search
+//! is good for nothing but a look.
+//!
+//! The minimum age stands for what no segment can tell: a producer stores the blob first
+//! and sends the record later. It has to be longer than that may take, with the retries and
+//! the delivery timeout, and longer than the clocks of store and searcher differ. It is
+//! counted from when the search began, or from when the topic's newest segment was last
+//! written to if that is earlier: of what a log was given after it was copied, the copy
+//! knows nothing.
+//!
+//! References are kept as 16 bytes of a digest each, in all about 40 bytes of memory a
+//! blob: two of the same digest could only keep a blob too much.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use logseg_core::{Error, Limits, Tail, TailKind};
+use sha2::{Digest as _, Sha256};
+
+use super::Blob;
+use super::find::{Finder, Found, Scanner, Sighting};
+use crate::source;
+
+/// Listings of the directories before a search gives up: while files come and go faster
+/// than they are read, none is complete.
+const ROUNDS: u32 = 8;
+
+/// Incomplete batches that are looked at again, and after which time.
+const PATIENCE: u32 = 3;
+const APPEND: Duration = Duration::from_millis(100);
+
+type Digest = [u8; 16];
+
+fn digest(text: &[u8]) -> Digest {
+    let mut short = [0; 16];
+    short.copy_from_slice(&Sha256::digest(text)[..16]);
+    short
+}
+
+/// Why references may have been missed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Doubt<'a> {
+    /// A batch is damaged, or something that is no batch is in the way.
+    Damage(&'a Error),
+    /// A value is marked as a reference, and cannot be read as one.
+    Unreadable {
+        /// Position of its batch, in bytes.
+        position: u64,
+        /// Offset of its record.
+        offset: i64,
+        /// What is wrong with it.
+        detail: &'a str,
+    },
+    /// The segment ends within a batch, and still does after a while. So would one whose
+    /// last size is damaged, with all that follows it.
+    Cut(Tail),
+    /// It cannot be read.
+    Io(&'a io::Error),
+    /// There are partitions with higher numbers, and none with this one.
+    Missing {
+        /// Topic of the partition.
+        topic: &'a str,
+        /// Number of the partition.
+        partition: u32,
+    },
+    /// Files come and go too fast to have read them all.
+    Restless,
+}
+
+impl fmt::Display for Doubt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damage(error) => write!(f, "{error}"),
+            Self::Unreadable { position, offset, detail } => {
+                write!(f, "byte {position}: reference of offset {offset}: {detail}")
+            }
+            Self::Cut(tail) => {
+                let Tail { position, bytes, .. } = tail;
+                write!(f, "byte {position}: incomplete batch of {bytes} bytes")
+            }
+            Self::Io(error) => write!(f, "{error}"),
+            Self::Missing { topic, partition } => {
+                write!(f, "partition {topic}-{partition} is missing")
+            }
+            Self::Restless => f.write_str("files come and go faster than they can be read"),
+        }
+    }
+}
+
+/// What a search has found.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// URL of the store, as it starts every location.
+    store: String,
+    /// Locations in the store.
+    inside: HashSet<Digest>,
+    /// Last segments of locations that are not the store's: it may go by another name
+    /// where they were written.
+    outside: HashSet<Digest>,
+    /// Topics that were looked at as a whole.
+    topics: BTreeMap<String, Topic>,
+    /// Segments that were read.
+    segments: u64,
+    records: u64,
+    references: u64,
+    doubts: u64,
+}
+
+/// What is known of a topic.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Topic {
+    /// Partitions that were read. None if the topic was only named.
+    pub partitions: BTreeSet<u32>,
+    /// When a segment of it was last written to, in epoch milliseconds.
+    pub written: i64,
+}
+
+/// What becomes of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Nobody refers to it.
+    Orphan,
+    /// A segment refers to it, or may.
+    Referred,
+    /// Younger than the minimum age: its record may be on its way.
+    Young,
+    /// No partition of its topic was looked at; or it is no blob of a topic at all.
+    OtherTopic,
+}
+
+/// Which blobs are old enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    /// When the search began, in epoch milliseconds, before the first segment was read.
+    pub began: i64,
+    /// How long before that a blob must have been modified.
+    pub least: Duration,
+}
+
+impl Age {
+    /// Counted from now.
+    #[must_use]
+    pub fn from_now(least: Duration) -> Self {
+        Self { began: millis(SystemTime::now()), least }
+    }
+}
+
+/// In epoch milliseconds; 0 before that.
+pub(crate) fn millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Search {
+    /// Reads all segments below some paths. Files may come and go meanwhile, as those of a
+    /// running broker do: directories are listed again until all that is there was read.
+    ///
+    /// Of the directories below `paths`, those of partitions tell which topics are looked
+    /// at as a whole. Segments that are named one by one do not: for them `topics` says it.
+    ///
+    /// `store` is the URL of the store, as it starts the location of every blob in it.
+    pub fn run(
+        store: &str,
+        paths: &[PathBuf],
+        topics: &[String],
+        limits: Limits,
+        doubt: &mut dyn FnMut(&Path, Doubt<'_>),
+    ) -> Self {
+        let mut search = Self { store: store.to_owned(), ..Self::default() };
+        let mut doubts = 0;
+        let mut tell = |path: &Path, why: Doubt<'_>| {
+            doubts += 1;
+            doubt(path, why);
+        };
+        search.read_all(paths, topics, limits, &mut tell);
+        for (topic, Topic { partitions, .. }) in &search.topics {
+            let last = partitions.last().copied().unwrap_or(0);
+            for partition in (0..last).filter(|partition| !partitions.contains(partition)).take(100)
+            {
+                tell(Path::new(topic), Doubt::Missing { topic, partition });
+            }
+        }
+        search.doubts = doubts;
+        search
+    }
+
+    fn read_all(
+        &mut self,
+        paths: &[PathBuf],
+        topics: &[String],
+        limits: Limits,
+        doubt: &mut dyn FnMut(&Path, Doubt<'_>),
+    ) {
+        let mut scanner = Scanner::new(limits);
+        let named: HashSet<&PathBuf> = paths.iter().collect();
+        let (mut done, mut patience) = (HashSet::new(), PATIENCE);
+        for _ in 0..ROUNDS {
+            // The cleaner renames what it has written to `.swap` before it takes the old
+            // segments away: between the two only that file has their records.
+            let found = source::find_files(paths, |path| {
+                let stem = path.with_extension("");
+                let is = |path: &Path, end: &str| path.extension().is_some_and(|has| has == end);
+                is(path, "log") || is(path, "swap") && is(&stem, "log")
+            });
+            let mut settled = true;
+            for (path, error) in &found.failures {
+                match error.kind() {
+                    io::ErrorKind::NotFound => settled = false,
+                    _ if done.insert(Identity::Path(path.clone())) => {
+                        doubt(path, Doubt::Io(error));
+                    }
+                    _ => {}
+                }
+            }
+            for path in &found.segments {
+                let is_named = named.contains(path);
+                let (identity, written) = match Identity::of(path) {
+                    Ok(known) => known,
+                    Err(error) if is_named => {
+                        if done.insert(Identity::Path(path.clone())) {
+                            doubt(path, Doubt::Io(&error));
+                        }
+                        continue;
+                    }
+                    // Gone since it was listed; where its records are now is listed next.
+                    Err(_) => {
+                        settled = false;
+                        continue;
+                    }
+                };
+                if done.contains(&identity) {
+                    continue;
+                }
+                settled = false;
+                let before = (self.records, self.references);
+                match self.read(&mut scanner, path, doubt) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => continue,
+                    Err(error) => doubt(path, Doubt::Io(&error)),
+                    // A broker may be in the middle of an append.
+                    Ok(tail) if tail.kind == TailKind::PartialBatch && patience > 0 => {
+                        patience -= 1;
+                        (self.records, self.references) = before;
+                        thread::sleep(APPEND);
+                        continue;
+                    }
+                    Ok(tail) => {
+                        if tail.kind == TailKind::PartialBatch {
+                            doubt(path, Doubt::Cut(tail));
+                        }
+                        self.segments += 1;
+                        self.count_partition(path, is_named, topics, written);
+                    }
+                }
+                done.insert(identity);
+            }
+            if settled {
+                return;
+            }
+        }
+        doubt(paths.first().map_or(Path::new(""), PathBuf::as_path), Doubt::Restless);
+    }
+
+    fn count_partition(&mut self, path: &Path, is_named: bool, topics: &[String], written: i64) {
+        for topic in topics {
+            let topic = self.topics.entry(topic.clone()).or_default();
+            topic.written = topic.written.max(written);
+        }
+        // A directory may be given as `.`.
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        if let Some((topic, partition)) = source::partition_of(&whole)
+            && !is_named
+        {
+            let topic = self.topics.entry(topic.to_owned()).or_default();
+            topic.partitions.insert(partition);
+            topic.written = topic.written.max(written);
+        }
+    }
+
+    fn read(
+        &mut self,
+        scanner: &mut Scanner,
+        path: &Path,
+        doubt: &mut dyn FnMut(&Path, Doubt<'_>),
+    ) -> io::Result<Tail> {
+        let end = scanner.scan(path, &mut |sighting| match sighting {
+            Sighting::Batch => {}
+            Sighting::Damage(error) => doubt(path, Doubt::Damage(error)),
+            Sighting::Record(record, position) => {
+                self.records += 1;
+                for found in [Finder::ALL.key(record), Finder::ALL.value(record)] {
+                    match found {
+                        Found::Null | Found::Inline => {}
+                        Found::Reference(target) => self.add(&target.location),
+                        Found::Unreadable(detail) => {
+                            let offset = record.offset.resolve(0);
+                            doubt(path, Doubt::Unreadable { position, offset, detail: &detail });
+                        }
+                    }
+                }
+            }
+        })?;
+        Ok(end.tail)
+    }
+
+    /// Takes a location as one that is referred to.
+    pub fn add(&mut self, location: &str) {
+        self.references += 1;
+        // A store finds a blob by the very text of its location. Where that has what no
+        // location may have, somebody else's store may still find it.
+        let is_plain = |rest: &str| {
+            rest.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
+                && !rest.contains(['%', '?', '#', '\\'])
+        };
+        match self.rest(location) {
+            Some(rest) if is_plain(rest) => self.inside.insert(digest(location.as_bytes())),
+            _ => self.outside.insert(digest(&last_segment(location))),
+        };
+    }
+
+    /// What follows the store's URL in a location.
+    fn rest<'a>(&self, location: &'a str) -> Option<&'a str> {
+        location.strip_prefix(&self.store)?.strip_prefix('/')
+    }
+
+    /// Topic of the blob at a location of the store.
+    #[must_use]
+    pub fn topic_of<'a>(&self, location: &'a str) -> Option<&'a str> {
+        Some(self.rest(location)?.split_once('/')?.0)
+    }
+
+    /// What becomes of a blob that the store has.
+    #[must_use]
+    pub fn verdict(&self, blob: &Blob, age: Age) -> Verdict {
+        let location = blob.location.as_str();
+        let topic = self.topic_of(location).and_then(|topic| self.topics.get(topic));
+        let Some(topic) = topic else { return Verdict::OtherTopic };
+        if self.inside.contains(&digest(location.as_bytes()))
+            || self.outside.contains(&digest(&last_segment(location)))
+        {
+            return Verdict::Referred;
+        }
+        let least = i64::try_from(age.least.as_millis()).unwrap_or(i64::MAX);
+        let known = age.began.min(topic.written);
+        if millis(blob.last_modified).saturating_add(least) < known {
+            Verdict::Orphan
+        } else {
+            Verdict::Young
+        }
+    }
+
+    /// Topics that were looked at as a whole.
+    #[must_use]
+    pub const fn topics(&self) -> &BTreeMap<String, Topic> {
+        &self.topics
+    }
+
+    /// Segments that were read to their end.
+    #[must_use]
+    pub const fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// Records that were looked at.
+    #[must_use]
+    pub const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// References among them.
+    #[must_use]
+    pub const fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// How often a reference may have been missed.
+    #[must_use]
+    pub const fn doubts(&self) -> u64 {
+        self.doubts
+    }
+}
+
+/// The last segment of a location, however it is written.
+fn last_segment(location: &str) -> Vec<u8> {
+    let path = location.split(['?', '#']).next().unwrap_or_default();
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let (mut decoded, mut rest) = (Vec::with_capacity(last.len()), last.as_bytes());
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
+        match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high << 4 | low) as u8);
+                rest = &behind[2..];
+            }
+            _ => {
+                decoded.push(byte);
+                rest = behind;
+            }
+        }
+    }
+    decoded
+}
+
+/// What tells a file from every other that the search has come across.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Identity {
+    /// Device, inode and time of birth: names change, and inodes are used again.
+    File(u64, u64, SystemTime),
+    /// Where that is not to be had.
+    Path(PathBuf),
+}
+
+impl Identity {
+    /// Also when the file was last written to, in epoch milliseconds.
+    fn of(path: &Path) -> io::Result<(Self, i64)> {
+        let metadata = path.metadata()?;
+        let written = metadata.modified().map_or(0, millis);
+        #[cfg(unix)]
+        if let Ok(born) = metadata.created() {
+            use std::os::unix::fs::MetadataExt;
+            return Ok((Self::File(metadata.dev(), metadata.ino(), born), written));
+        }
+        Ok((Self::Path(path.to_path_buf()), written))
+    }
+}
