@@ -122,7 +122,9 @@ mod tests {
             ("memory:///pre", "memory:///pre"),
             ("file:///var/lib/blobs/", "file:///var/lib/blobs"),
             ("file:///with%20space/x", "file:///with%20space/x"),
+            // The URL parser itself resolves these.
             ("file:///a/../b", "file:///b"),
+            ("s3://bucket/%2e%2e/x", "s3://bucket/x"),
         ] {
             assert_eq!(Root::parse(url).unwrap().text(), text, "{url}");
         }
@@ -136,15 +138,11 @@ mod tests {
             "s3://bucket/pre?x=1",
             "s3://bucket/pre#x",
             "s3://bucket//pre",
-            "s3://bucket/%2e%2e/x",
             "s3://bucket/a%2fb",
             "file:///",
             "file://host/share",
         ] {
-            // The URL parser itself resolves `%2e%2e`.
-            if let Ok(root) = Root::parse(url) {
-                assert_eq!(root.text(), "s3://bucket/x", "{url}");
-            }
+            assert!(Root::parse(url).is_err(), "{url}");
         }
         let error = Root::parse("s3://key:secret@bucket").unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");

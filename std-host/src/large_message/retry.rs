@@ -180,7 +180,8 @@ mod tests {
         outcome: impl Fn(u32) -> Option<Result<(), Failure<&'static str>>>,
     ) -> (Result<(), Exhausted<&'static str>>, u32, Duration) {
         let (calls, start) = (Cell::new(0), Instant::now());
-        let end = run(&policy, &move || random, || {
+        let random = move || random;
+        let end = run(&policy, &random, || {
             let call = calls.get();
             calls.set(call + 1);
             let outcome = outcome(call);

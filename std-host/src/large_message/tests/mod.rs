@@ -300,8 +300,8 @@ fn content_addresses() {
     assert_eq!(bench.blobs().len(), 2);
 
     let reference = JsonFormatter.parse(&first.0).unwrap();
-    let object = reference.full_blob_path.strip_prefix("mem://bucket/").unwrap().to_owned();
-    let damaged = bench.faults.inner.put(&object.into(), "damaged".into());
+    let object = reference.full_blob_path.strip_prefix("mem://bucket/").unwrap().into();
+    let damaged = bench.faults.inner.put(&object, "damaged".into());
     futures_util::FutureExt::now_or_never(damaged).unwrap().unwrap();
     assert_eq!(bench.consume(&first).unwrap_err().kind(), BlobErrorKind::Mismatch);
     assert_eq!(bench.produce(&value()).unwrap(), first);
