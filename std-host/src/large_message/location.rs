@@ -90,13 +90,13 @@ pub(super) fn object(prefix: &Path, rest: &str) -> Result<Path, object_store::pa
 
 /// By `org.apache.kafka.common.internals.Topic`: 1 to 249 letters, digits, `.`, `_` and `-`,
 /// and neither `.` nor `..`.
-fn is_topic(name: &str) -> bool {
+pub(super) fn is_topic(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=249).contains(&name.len()) && name.bytes().all(legal) && name != "." && name != ".."
 }
 
 /// What stands for itself in a URL (`pchar` of RFC 3986 without escapes).
-fn is_segment(text: &str) -> bool {
+pub(super) fn is_segment(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte);
     !text.is_empty() && text != "." && text != ".." && text.bytes().all(legal)
 }

@@ -43,6 +43,7 @@
 //! ```
 //! Source: KIP-1159, which is under discussion; nothing of it is in Apache Kafka.
 
+pub mod bakdata;
 pub mod config;
 mod deserializer;
 mod failure;

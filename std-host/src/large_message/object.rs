@@ -19,6 +19,7 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use super::bakdata::KeyedBlobStore;
 use super::config::{self, BlobStoreConfig, ConfigError};
 use super::failure::classify;
 use super::ids::{self, BlobIdGenerator};
@@ -224,6 +225,19 @@ impl BlobStore for ObjectBlobStore {
 
     fn name(&self) -> &str {
         &self.core.name
+    }
+}
+
+/// Without asking its own generator of ids.
+impl KeyedBlobStore for ObjectBlobStore {
+    fn put_at(&self, key: &str, data: Bytes) -> Result<(), BlobError> {
+        let location = self.location_of(key);
+        let (core, at) = (Arc::clone(&self.core), location.clone());
+        self.wait(&location, async move { core.put(&at, data).await })
+    }
+
+    fn location_of(&self, key: &str) -> String {
+        format!("{}/{key}", self.url())
     }
 }
 

@@ -19,6 +19,10 @@
 //! | `string` | any `T` that is a string ([`Registry::string`]) | |
 //! | `bytes` | bytes ([`Registry::bytes`]) | yes |
 //! | `gzip`, `snappy`, `lz4`, `zstd` | bytes | yes |
+//! | `large-message` | bytes | yes: [`large_message`] |
+//! | `bakdata-large-message` | bytes | yes: [`large_message::bakdata`] |
+//!
+//! The last two are given the whole configuration, and open the store that it names.
 //!
 //! Source: KIP-1159 for the lists; names instead of its classes, and the other keys, are ours.
 
@@ -37,6 +41,13 @@ use super::{
     JsonSerializer, RecordPart, Serializer, StringDeserializer, StringSerializer,
 };
 use crate::codec_spec::CodecSpec;
+use crate::large_message::bakdata::{
+    BakdataConfig, BakdataDeserializer, BakdataSerializer, KeyedBlobStore,
+};
+use crate::large_message::{
+    self, DeserializerConfig, LargeMessageDeserializer, LargeMessageSerializer, ObjectBlobStore,
+    SerializerConfig,
+};
 
 /// A client's configuration: Kafka's keys, and values as text.
 pub type Config = BTreeMap<String, String>;
@@ -77,7 +88,17 @@ type End<T> = Pair<dyn Serializer<T>, dyn Deserializer<T>>;
 /// );
 /// assert_eq!(
 ///     registry.names().collect::<Vec<_>>(),
-///     ["as-it-is", "bytes", "gzip", "lz4", "snappy", "string", "zstd"]
+///     [
+///         "as-it-is",
+///         "bakdata-large-message",
+///         "bytes",
+///         "gzip",
+///         "large-message",
+///         "lz4",
+///         "snappy",
+///         "string",
+///         "zstd"
+///     ]
 /// );
 /// ```
 pub struct Registry<T: 'static> {
@@ -118,7 +139,37 @@ impl<T: 'static> Registry<T> {
                 },
             );
         }
-        registry
+        registry.with_large_message().with_bakdata()
+    }
+
+    fn with_large_message(self) -> Self {
+        self.with_step(
+            "large-message",
+            |part, config| {
+                let step = LargeMessageSerializer::open(SerializerConfig::from_map(config)?)?;
+                Ok(Box::new(if part == RecordPart::Key { step.for_keys() } else { step }))
+            },
+            |part, config| {
+                let step = LargeMessageDeserializer::open(DeserializerConfig::from_map(config)?)?;
+                Ok(Box::new(if part == RecordPart::Key { step.for_keys() } else { step }))
+            },
+        )
+    }
+
+    fn with_bakdata(self) -> Self {
+        self.with_step(
+            "bakdata-large-message",
+            |part, config| {
+                let config = BakdataConfig::from_map(config)?;
+                let store = bakdata_store(&config)?;
+                Ok(Box::new(BakdataSerializer::new(config, part, store)?))
+            },
+            |part, config| {
+                let config = BakdataConfig::from_map(config)?;
+                let store = bakdata_store(&config)?;
+                Ok(Box::new(BakdataDeserializer::new(config, part, store)))
+            },
+        )
     }
 
     /// The same with `name` as a step.
@@ -416,6 +467,14 @@ fn configured_limit(part: RecordPart, config: &Config) -> Result<u64, FactoryErr
     }
 }
 
+/// The store at the base path, if there is one.
+fn bakdata_store(
+    config: &BakdataConfig,
+) -> Result<Option<Arc<dyn KeyedBlobStore>>, large_message::ConfigError> {
+    let Some(store) = config.store() else { return Ok(None) };
+    Ok(Some(Arc::new(ObjectBlobStore::open(&store)?)))
+}
+
 fn is_utf8(part: RecordPart, name: &str, config: &Config) -> Result<(), FactoryError> {
     match of_part(part, name, config) {
         Some((key, encoding)) if !["UTF-8", "UTF8"].contains(&&*encoding.to_uppercase()) => {
@@ -552,7 +611,7 @@ mod tests {
     #[test]
     fn what_is_refused() {
         let registry = Registry::<String>::string();
-        let known = "bytes, gzip, lz4, snappy, string, zstd";
+        let known = "bakdata-large-message, bytes, gzip, large-message, lz4, snappy, string, zstd";
         let serializer = |list: &str| {
             let config = config(&[("value.serializers", list)]);
             registry.serializer(RecordPart::Value, &config).unwrap_err().to_string()
@@ -620,6 +679,70 @@ mod tests {
             config(&[("value.serializers", "string,snappy"), ("serializers.snappy.level", "3")]);
         let error = registry.serializer(RecordPart::Value, &config).unwrap_err().to_string();
         assert!(error.ends_with("serializers.snappy.level: snappy has no levels"), "{error}");
+    }
+
+    #[test]
+    fn large_messages() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", folder.path().display());
+        let config = config(&[
+            ("value.serializers", "string,gzip,large-message"),
+            ("value.deserializers", "large-message,gzip,string"),
+            ("large.message.blob.store.class", "object-store"),
+            ("large.message.blob.store.url", &url),
+            ("large.message.threshold.bytes", "10"),
+        ]);
+        let registry = Registry::<String>::string();
+        let value = "seven".to_owned();
+        for part in [RecordPart::Key, RecordPart::Value] {
+            let (there, back) =
+                (["string", "gzip", "large-message"], ["large-message", "gzip", "string"]);
+            let serializer = registry.serializer_of(&there, part, &config).unwrap();
+            let deserializer = registry.deserializer_of(&back, part, &config).unwrap();
+            let mut headers = Headers::new();
+            let bytes = serializer.serialize("t", &mut headers, Some(&value)).unwrap().unwrap();
+            assert!(bytes.starts_with(b"{\"full-blob-path\":"));
+            let name = format!("__large.message.reference.{}", part.name());
+            assert!(headers.last(&name).is_some(), "{headers:?}");
+            let read = deserializer.deserialize("t", &mut headers, Some(&bytes)).unwrap();
+            assert_eq!((read.as_ref(), headers.len()), (Some(&value), 0));
+        }
+        let error = registry
+            .serializer_of(&["string", "large-message"], RecordPart::Key, &Config::new())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(
+                "`large-message` in key.serializers: large.message.blob.store.class: is required"
+            ),
+            "{error}"
+        );
+    }
+
+    /// Opening its store makes no request.
+    #[test]
+    #[cfg(feature = "s3")]
+    fn large_messages_of_bakdata() {
+        let registry = Registry::<Bytes>::bytes();
+        let name = ["bakdata-large-message"];
+        let mut config =
+            config(&[("large.message.use.headers", "true"), ("large.message.max.byte.size", "10")]);
+        for path in ["", "s3://bucket/pre/"] {
+            config.insert("large.message.base.path".to_owned(), path.to_owned());
+            let serializer = registry.serializer_of(&name, RecordPart::Key, &config).unwrap();
+            let deserializer = registry.deserializer_of(&name, RecordPart::Key, &config).unwrap();
+            let (value, mut headers) = (Bytes::from_static(b"seven"), Headers::new());
+            let bytes = serializer.serialize("t", &mut headers, Some(&value)).unwrap().unwrap();
+            assert!(headers.last("__large.message.backed.key").is_some());
+            let read = deserializer.deserialize("t", &mut headers, Some(&bytes)).unwrap();
+            assert_eq!((read, headers.len()), (Some(value), 0));
+        }
+        config.insert("large.message.base.path".to_owned(), "bucket".to_owned());
+        let error = registry.serializer_of(&name, RecordPart::Key, &config).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`bakdata-large-message` in key.serializers: large.message.base.path: is not a URI"
+        );
     }
 
     #[test]
