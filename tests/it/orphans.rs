@@ -37,6 +37,7 @@ enum Way {
     MarkedWithLess,
     Unmarked,
     InKey,
+    MarkedKey,
     BakdataHeader,
     BakdataFlag,
     /// By another URL of the same store.
@@ -50,11 +51,12 @@ enum Way {
     Mention,
 }
 
-const WAYS: [Way; 11] = [
+const WAYS: [Way; 12] = [
     Way::Marked,
     Way::MarkedWithLess,
     Way::Unmarked,
     Way::InKey,
+    Way::MarkedKey,
     Way::BakdataHeader,
     Way::BakdataFlag,
     Way::OtherUrl,
@@ -142,19 +144,20 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
         Way::BakdataFlag => [b"\x01", location.as_bytes()].concat(),
         Way::Unmarked => reference(location, Some("name")),
         Way::Mention => format!("see {location}").into_bytes(),
-        Way::InKey | Way::Inline | Way::Tombstone => b"a value".to_vec(),
+        Way::InKey | Way::MarkedKey | Way::Inline | Way::Tombstone => b"a value".to_vec(),
     };
     match way {
         Way::Marked | Way::MarkedWithLess | Way::OtherUrl | Way::Escaped => {
             rec.headers.push(header("trace", b"1"));
             rec.headers.push(header(VALUE_HEADER, &[1]));
         }
+        Way::MarkedKey => rec.headers.push(header(KEY_HEADER, &[1])),
         Way::BakdataHeader => rec.headers.push(header("__large.message.backed.value", &[1])),
         _ => has_header = false,
     }
     rec.value = Some(value);
     match way {
-        Way::InKey => rec.key = Some(reference(location, Some("name"))),
+        Way::InKey | Way::MarkedKey => rec.key = Some(reference(location, Some("name"))),
         Way::Tombstone => rec.value = None,
         _ => {}
     }
@@ -304,8 +307,14 @@ proptest! {
         blobs in prop::collection::vec(blob(), 1..4),
         plans in prop::collection::vec(plan(), 1..4),
         at in any::<prop::sample::Index>(),
+        in_header in any::<bool>(),
         bit in 0..8u8,
     ) {
+        // All of them are orphans but for the references.
+        let blobs: Vec<_> = blobs
+            .into_iter()
+            .map(|blob| Blob { topic: blob.topic % WITH_PARTITIONS, is_old: true, ..blob })
+            .collect();
         let scene = scene(&blobs, &plans);
         let mut files = Vec::new();
         for partition in fs::read_dir(&scene.logs).unwrap() {
@@ -318,8 +327,14 @@ proptest! {
         prop_assume!(!files.is_empty());
         let (path, bytes) = at.get(&files);
         let mut bytes = bytes.clone();
-        let byte = at.get_mut(&mut bytes);
-        *byte ^= 1 << bit;
+        // Offset, size, and what tells the version: no checksum covers them.
+        let byte = if in_header {
+            let entries = logseg_tests::build::entries(&bytes);
+            at.get(&entries).start + at.index(17)
+        } else {
+            at.index(bytes.len())
+        };
+        bytes[byte] ^= 1 << bit;
         fs::write(path, bytes).unwrap();
         let (search, doubts) = search(&scene, std::slice::from_ref(&scene.logs));
         let age = Age::from_now(DAY);

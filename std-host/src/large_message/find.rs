@@ -64,7 +64,7 @@ impl From<Reference> for Target {
 pub enum Sighting<'a> {
     /// A good batch, before its records: a v2 batch, or an outer message.
     Batch,
-    /// A record of it, and the byte position of the batch.
+    /// A record of it, unless it is a control batch, and the byte position of the batch.
     Record(&'a Record<'a>, u64),
     /// A batch that cannot be read, or the point where no entry starts.
     Damage(&'a Error),
@@ -189,6 +189,9 @@ impl Scanner {
                 Item::Batch(header) => match self.opener.open(header, &self.entry) {
                     Ok(_) => {
                         visit(Sighting::Batch);
+                        if header.is_control() {
+                            continue;
+                        }
                         let records = self.opener.records(header, &self.entry);
                         // All of it was checked.
                         for record in records.into_iter().flatten().flatten() {

@@ -160,7 +160,7 @@ fn by_reference(
     let (before, after) = (figures.original_bytes, with.original_bytes);
     writeln!(
         w,
-        "  Log size, estimated: {before} -> {after} bytes, {}% less (what changes at its codec's \
+        "  Log size, estimated: {before} -> {after} bytes, {}% less (changed batches at their codec's \
          default level)",
         less(before, after)
     )?;
