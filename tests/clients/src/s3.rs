@@ -60,7 +60,7 @@ impl S3Server {
                 let service = service_fn(move |request: Request<Incoming>| {
                     let line = format!("{} {}", request.method(), request.uri().path());
                     requests.lock().expect("a list").push(line);
-                    service.call(request)
+                    Service::call(&service, request)
                 });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(socket), service);
