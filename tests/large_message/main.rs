@@ -43,4 +43,8 @@ impl BlobStore for Counted {
     fn name(&self) -> &str {
         self.store.name()
     }
+
+    fn blob_id_generator(&self) -> Option<&str> {
+        self.store.blob_id_generator()
+    }
 }

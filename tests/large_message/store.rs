@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use std_host::large_message::{
-    BlobError, BlobErrorKind, BlobStore, BlobStoreConfig, DeserializerConfig, JsonFormatter,
-    KEY_HEADER, LargeMessageDeserializer, LargeMessageFormatter, LargeMessageSerializer,
-    ObjectBlobStore, Reference, SerializerConfig, VALUE_HEADER,
+    BlobError, BlobErrorKind, BlobIdGenerator, BlobStore, BlobStoreConfig, DeserializerConfig,
+    JsonFormatter, KEY_HEADER, LargeMessageDeserializer, LargeMessageFormatter,
+    LargeMessageSerializer, ObjectBlobStore, Reference, SerializerConfig, VALUE_HEADER,
 };
 use std_host::serde::{Deserializer, Headers, SerdeError, Serializer};
 
@@ -112,6 +112,28 @@ fn same_content_is_stored_once() {
     assert_eq!(store.list().count(), 1);
     store.put("topic", Bytes::from_static(b"abd")).unwrap();
     assert_eq!(store.list().count(), 2);
+}
+
+/// Ids of one's own are fine as long as they stay one segment of a path.
+#[test]
+fn own_ids() {
+    #[derive(Debug)]
+    struct Fixed(&'static str);
+    impl BlobIdGenerator for Fixed {
+        fn id(&self, _: &[u8]) -> String {
+            self.0.into()
+        }
+        fn name(&self) -> &str {
+            "fixed"
+        }
+    }
+    let with = |id| open("memory:///").with_id_generator(Box::new(Fixed(id)));
+    assert_eq!(with("a=1").put("topic", Bytes::new()).unwrap(), "memory:///topic/a=1");
+    assert_eq!(with("a").blob_id_generator(), Some("fixed"));
+    for id in ["", "..", "../other/a", "a/b", "%2e%2e", "a b"] {
+        let error = with(id).put("topic", Bytes::new()).unwrap_err();
+        assert_eq!(error.kind(), BlobErrorKind::NotAllowed, "{id:?}");
+    }
 }
 
 /// Producer and consumer with one store in memory, and values of 10 bytes or more in it.

@@ -127,7 +127,9 @@ impl Deserializer<Bytes> for LargeMessageDeserializer {
     ) -> Result<Option<Bytes>, SerdeError> {
         let Some(data) = data else { return Ok(None) };
         let marked = self.marker.is_set(headers).map_err(|error| SerdeError::new(STEP, error))?;
-        if !marked && !(self.config.sniff_references && self.formatter.recognizes(data)) {
+        let is_reference =
+            marked || self.config.sniff_references && self.formatter.recognizes(data);
+        if !is_reference {
             return Ok(Some(data.clone()));
         }
         let reference = self.formatter.parse(data).map_err(|error| SerdeError::new(STEP, error))?;

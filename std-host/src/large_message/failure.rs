@@ -10,6 +10,7 @@ use super::store::BlobErrorKind;
 
 /// The status of an answer that another attempt may do better than.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub(super) struct StatusError(pub(super) u16);
 
 impl fmt::Display for StatusError {

@@ -49,7 +49,7 @@ mod deserializer;
 mod failure;
 pub mod find;
 mod formatter;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 mod http;
 mod ids;
 mod location;

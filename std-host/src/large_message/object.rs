@@ -79,6 +79,7 @@ pub struct Blob {
 /// need should not be blocked for as long as the retries may take.
 pub struct ObjectBlobStore {
     core: Arc<Core>,
+    ids: Box<dyn BlobIdGenerator>,
     runtime: Option<Runtime>,
 }
 
@@ -121,7 +122,8 @@ impl ObjectBlobStore {
             scheme => remote(&scheme, &root, config)?,
         };
         let ordered = directory.is_none();
-        Self::new(Core::new(store, root, prefix, config)?.with(directory, ordered))
+        let core = Core::new(store, root, prefix, config).with(directory, ordered);
+        Self::new(core, config)
     }
 
     /// Any other store of `object_store`, as one that is wrapped. Its locations start with
@@ -133,10 +135,11 @@ impl ObjectBlobStore {
         url: &str,
         config: &BlobStoreConfig,
     ) -> Result<Self, ConfigError> {
-        Self::new(Core::over(store, url, config)?)
+        Self::new(Core::over(store, url, config)?, config)
     }
 
-    fn new(core: Core) -> Result<Self, ConfigError> {
+    fn new(core: Core, config: &BlobStoreConfig) -> Result<Self, ConfigError> {
+        let ids = ids::generator(&config.blob_id_generator)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("blob-store")
@@ -145,7 +148,14 @@ impl ObjectBlobStore {
             .map_err(|error| {
                 ConfigError::new(config::BLOB_STORE_CLASS, format!("no thread for it: {error}"))
             })?;
-        Ok(Self { core: Arc::new(core), runtime: Some(runtime) })
+        Ok(Self { core: Arc::new(core), ids, runtime: Some(runtime) })
+    }
+
+    /// With a generator of ids of one's own instead of the configuration's.
+    #[must_use]
+    pub fn with_id_generator(mut self, ids: Box<dyn BlobIdGenerator>) -> Self {
+        self.ids = ids;
+        self
     }
 
     /// Its URL, as it starts every location.
@@ -212,7 +222,8 @@ impl Drop for ObjectBlobStore {
 
 impl BlobStore for ObjectBlobStore {
     fn put(&self, topic: &str, data: Bytes) -> Result<String, BlobError> {
-        let location = self.core.locate(topic, &data)?;
+        // Once for all attempts.
+        let location = self.core.locate(topic, &self.ids.id(&data))?;
         let (core, at) = (Arc::clone(&self.core), location.clone());
         self.wait(&location, async move { core.put(&at, data).await })?;
         Ok(location)
@@ -225,6 +236,10 @@ impl BlobStore for ObjectBlobStore {
 
     fn name(&self) -> &str {
         &self.core.name
+    }
+
+    fn blob_id_generator(&self) -> Option<&str> {
+        Some(self.ids.name())
     }
 }
 
@@ -298,7 +313,6 @@ pub(super) struct Core {
     directory: Option<PathBuf>,
     /// Whether listings are in the order of names, and can so be taken up again.
     ordered: bool,
-    ids: Box<dyn BlobIdGenerator>,
     policy: RetryPolicy,
     pub(super) random: Box<dyn Fn() -> f64 + Send + Sync>,
     name: String,
@@ -310,18 +324,17 @@ impl Core {
         root: Root,
         prefix: Path,
         config: &BlobStoreConfig,
-    ) -> Result<Self, ConfigError> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             store,
             root,
             prefix,
             directory: None,
             ordered: false,
-            ids: ids::generator(&config.blob_id_generator)?,
             policy: config.retry_policy(),
             random: Box::new(fastrand::f64),
             name: config.class.clone(),
-        })
+        }
     }
 
     pub(super) fn over(
@@ -332,18 +345,17 @@ impl Core {
         let root = Root::parse(url)?;
         let prefix = Path::from_url_path(root.url().path())
             .map_err(|error| ConfigError::new(config::BLOB_STORE_URL, error.to_string()))?;
-        Self::new(store, root, prefix, config)
+        Ok(Self::new(store, root, prefix, config))
     }
 
     fn with(self, directory: Option<PathBuf>, ordered: bool) -> Self {
         Self { directory, ordered, ..self }
     }
 
-    /// Where `data` goes, once for all attempts.
-    pub(super) fn locate(&self, topic: &str, data: &[u8]) -> Result<String, BlobError> {
-        let id = self.ids.id(data);
+    /// Where the blob `id` of `topic` goes.
+    pub(super) fn locate(&self, topic: &str, id: &str) -> Result<String, BlobError> {
         self.root
-            .location(topic, &id)
+            .location(topic, id)
             .map_err(|detail| BlobError::new(BlobErrorKind::NotAllowed, self.root.text(), detail))
     }
 
@@ -616,6 +628,7 @@ pub(super) fn unknown_option(name: &str, store: &str) -> ConfigError {
 }
 
 /// A store behind HTTP.
+#[cfg_attr(not(any(feature = "s3", feature = "gcs", feature = "azure")), allow(unused_variables))]
 fn remote(
     scheme: &ObjectStoreScheme,
     root: &Root,

@@ -93,7 +93,7 @@ impl LargeMessageSerializer {
         Ok(self.formatter.format(&Reference {
             full_blob_path,
             blob_store_class: Some(self.store.name().into()),
-            blob_id_generator_class: Some(self.config.store.blob_id_generator.clone()),
+            blob_id_generator_class: self.store.blob_id_generator().map(Into::into),
             large_message_formatter_class: Some(self.formatter.name().into()),
             size: Some(size),
             sha256: Some(Sha256::digest(value).into()),

@@ -23,6 +23,11 @@ pub trait BlobStore: Send + Sync {
 
     /// Its name, written into references for information and never used to choose one.
     fn name(&self) -> &str;
+
+    /// Name of the generator of its ids, if it has one; for information as well.
+    fn blob_id_generator(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Class of a [`BlobError`].

@@ -20,6 +20,7 @@ use crate::serde::{Deserializer, Serializer};
 /// A store over another one, whose waiting takes no time but is added up.
 struct InNoTime {
     core: Core,
+    ids: Box<dyn BlobIdGenerator>,
     passed: Mutex<Duration>,
 }
 
@@ -41,7 +42,7 @@ impl InNoTime {
 
 impl BlobStore for InNoTime {
     fn put(&self, topic: &str, data: Bytes) -> Result<String, BlobError> {
-        let location = self.core.locate(topic, &data)?;
+        let location = self.core.locate(topic, &self.ids.id(&data))?;
         self.run(self.core.put(&location, data))?;
         Ok(location)
     }
@@ -71,9 +72,10 @@ impl Bench {
         let mut reading = DeserializerConfig::new(config.clone());
         change(&mut config, &mut reading);
         let mut core = Core::over(faults.clone(), "mem://bucket/pre", &config).unwrap();
+        let ids = ids::generator(&config.blob_id_generator).unwrap();
         // The most that jitter can add.
         core.random = Box::new(|| 1.0);
-        let store = Arc::new(InNoTime { core, passed: Mutex::default() });
+        let store = Arc::new(InNoTime { core, ids, passed: Mutex::default() });
         let writing = SerializerConfig {
             threshold_bytes: 1,
             ..SerializerConfig::new(BlobStoreConfig { deadline: None, ..config.clone() })
