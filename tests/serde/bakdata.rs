@@ -463,7 +463,8 @@ fn what_is_wrong_with_a_record() {
     let uri = &b"s3://bucket/pre/t/values/id"[..];
     let (backed, inline) = ((MARKERS[1], &b"\x01"[..]), (MARKERS[1], &b"\0"[..]));
     let empty = |name| BakdataError::EmptyHeader(name);
-    let cases: [(&[(&str, &[u8])], &[u8], BakdataError); 9] = [
+    type Case<'a> = (&'a [(&'a str, &'a [u8])], &'a [u8], BakdataError);
+    let cases: [Case<'_>; 9] = [
         (&[], b"", BakdataError::Empty),
         (&[], b"\x02x", BakdataError::Flag(2)),
         (&[(MARKERS[1], b"")], b"x", empty(MARKERS[1])),

@@ -28,7 +28,7 @@
 //! assert_eq!(value.as_deref(), Some("seven"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! or from a configuration, by the names in a [`Registry`]:
+//! or from a configuration, by the names in a [`Registry`] ([`registry`] has them, and the keys):
 //!
 //! ```
 //! use std_host::serde::{Config, Deserializer, Headers, RecordPart, Registry, Serializer};
@@ -56,7 +56,7 @@ mod basic;
 mod codec;
 mod composed;
 mod headers;
-mod registry;
+pub mod registry;
 
 use std::fmt;
 

@@ -41,11 +41,13 @@
 //!   `large.message.use.headers` there is no serializer, as its README has it. Its code adds
 //!   the header all the same, and such records are read.
 //!
+//! The keys of a configuration are in [`config`].
+//!
 //! Sources: `large-message-core` and `large-message-serde` 2.7.0 to 3.1.1, whose classes wrote
 //! the records in `tests/corpus/bakdata`; its README; its issue 181 for the header's new name.
 
 mod base;
-mod config;
+pub mod config;
 mod deserializer;
 mod error;
 mod ids;
