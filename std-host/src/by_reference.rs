@@ -142,8 +142,10 @@ mod tests {
     use super::*;
     use crate::growing::GrowingBuffer;
 
-    /// A batch of records: key, value and whether there is a header.
-    fn batch(magic: Magic, records: &[(Option<&[u8]>, Option<&[u8]>, bool)]) -> Vec<u8> {
+    /// Key, value, and whether there is a header.
+    type Fields<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, bool);
+
+    fn batch(magic: Magic, records: &[Fields<'_>]) -> Vec<u8> {
         let mut compressors = BuiltinCompressors::new();
         let options = BuilderOptions::new(magic, Codec::None);
         let buffer = GrowingBuffer::with_capacity(1 << 10);
@@ -192,7 +194,7 @@ mod tests {
             assert_eq!((record.key, record.timestamp), (key, nth as i64 * 1000));
             let headers: Vec<_> = record.headers.collect();
             assert_eq!(headers.first().is_some_and(|one| one.key == b"trace"), has_header);
-            if !value.is_some_and(|value| value.len() == 5000) {
+            if value.is_none_or(|value| value.len() != 5000) {
                 assert_eq!((record.value, headers.len()), (value, usize::from(has_header)));
                 continue;
             }

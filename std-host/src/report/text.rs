@@ -155,7 +155,7 @@ fn by_reference(
         let n = moved.legacy_values;
         writeln!(w, "  Values that stay: {n}, since v0/v1 messages have no headers")?;
     }
-    let mean = if moved.values == 0 { 0 } else { moved.reference_bytes / moved.values };
+    let mean = moved.reference_bytes.checked_div(moved.values).unwrap_or(0);
     writeln!(w, "  Avg reference size: {mean} bytes and its header, for {store}/TOPIC/ID")?;
     let (before, after) = (figures.original_bytes, with.original_bytes);
     writeln!(

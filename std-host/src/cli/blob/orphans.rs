@@ -112,7 +112,7 @@ pub(super) fn run(args: &OrphansArgs, outcome: &mut Outcome) -> Result<(), Stop>
         let found = source::find(&args.paths);
         analyze::check_output(output, &args.paths, &found.segments).map_err(Stop::Usage)?;
     }
-    let list = args.delete.as_deref().map(|list| delete::List::read(list)).transpose()?;
+    let list = args.delete.as_deref().map(delete::List::read).transpose()?;
     let store = args.store.open()?;
     if let Some(list) = &list {
         list.check(&store)?;
