@@ -139,8 +139,10 @@ fn judge(
     };
     Ok(match searched.verdict(&blob) {
         Verdict::Orphan => {
-            let same = (blob.size, millis(blob.last_modified)) == (line.size, line.last_modified);
-            (!same).then_some("it has changed")
+            // Some stores have milliseconds in a list, and only seconds for a single blob.
+            let second = |millis: i64| millis.div_euclid(1000);
+            let now = (blob.size, second(millis(blob.last_modified)));
+            (now != (line.size, second(line.last_modified))).then_some("it has changed")
         }
         Verdict::Referred => Some("a segment refers to it"),
         Verdict::Young => Some("it is too young"),
