@@ -178,7 +178,7 @@ fn limits_cost_one_batch_only() {
 /// Every type of KRaft's control records, as `DumpLogSegments` of Kafka 4.4.0 has them.
 #[test]
 fn control_records_of_kraft() {
-    let path = case("144-kraft-control-records/input.log");
+    let path = case("144-kraft-control-records");
     let text = run(["dump", "--deep-iteration", path.to_str().unwrap()]).expect(0).out;
     let said: Vec<_> = text
         .lines()

@@ -143,7 +143,7 @@ fn wrong_usage_is_2() {
         &["analyze", "--format", "xml", log],
         &["analyze", "--no-such-option", log],
         &["dump", "--format", "csv", log],
-        &["dump", "leader-epoch-checkpoint"],
+        &["dump", "recovery-point-offset-checkpoint"],
         &["dump", "00000000000000000004-0000000001.checkpoint"],
         &["verify", "00000000000000000000.index"],
         &["analyze", "00000000000000000000.timeindex"],
