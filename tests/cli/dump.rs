@@ -35,7 +35,8 @@ fn the_lines_of_kafka_dump_log() {
     let deep = run(["dump", "--print-data-log", "--files", path]).expect(0);
     assert_eq!(deep.out, format!("{head}{records}"));
     // Keys and values only on request.
-    let plain = run(["dump", "--deep-iteration", path]).expect(0).out;
+    // The path may have any letters.
+    let plain = run(["dump", "--deep-iteration", path]).expect(0).out.replace(path, "");
     assert!(plain.contains("keySize: 2") && !plain.contains("hello") && !plain.contains("k1"));
     let bare = run(["dump", "--print-data-log", "--skip-record-metadata", path]).expect(0).out;
     assert!(bare.ends_with("| key: k1 payload: hello\n| payload: world\n| key: k3\n"), "{bare}");
