@@ -253,3 +253,27 @@ fn all_attempts_against_the_limit_of_a_call() {
     let config = reading(&[("large.message.blob.store.timeout.ms", "50000")]).unwrap();
     assert!(config.warnings()[0].contains("303720 ms"), "{:?}", config.warnings());
 }
+
+/// Every kind of URL opens its store, without a request.
+#[cfg(all(feature = "s3", feature = "gcs", feature = "azure"))]
+#[test]
+fn urls() {
+    for (url, option) in [
+        ("s3://bucket/pre", None),
+        ("s3a://bucket", Some(("region", "eu-west-1"))),
+        ("https://s3.eu-west-1.amazonaws.com/bucket/pre", None),
+        ("https://bucket.s3.eu-west-1.amazonaws.com/pre", None),
+        ("gs://bucket/pre", Some(("google_skip_signature", "true"))),
+        ("az://container/pre", Some(("account_name", "account"))),
+        ("abfss://container@account.dfs.core.windows.net/pre", None),
+        ("https://account.blob.core.windows.net/container/pre", None),
+    ] {
+        let mut config = BlobStoreConfig::at(url);
+        config.options.extend(option.map(|(name, value)| (name.into(), value.into())));
+        let store = ObjectBlobStore::open(&config).unwrap_or_else(|error| panic!("{url}: {error}"));
+        assert_eq!(store.url(), url);
+        config.options.insert("no_such_option".into(), String::new());
+        let error = ObjectBlobStore::open(&config).unwrap_err();
+        assert_eq!(error.key(), "large.message.blob.store.option.no_such_option");
+    }
+}
