@@ -156,46 +156,6 @@ impl Azurite {
     }
 }
 
-/// `fake-gcs-server`, which is an emulator of Google Cloud Storage.
-pub struct FakeGcs(Server);
-
-impl FakeGcs {
-    /// Starts one that has an empty bucket `bucket`; `None` if it is not installed.
-    pub fn start() -> Option<Self> {
-        let program = tool("bin/fake-gcs-server")?;
-        let server = Server::start(|port, files| {
-            let root = files.join("objects");
-            std::fs::create_dir_all(root.join("bucket")).expect("a bucket");
-            let mut command = Command::new(program);
-            command.args(["-scheme", "http", "-host", "127.0.0.1", "-port", &port.to_string()]);
-            command.args(["-public-host", &format!("127.0.0.1:{port}"), "-filesystem-root"]);
-            command.arg(root);
-            command
-        });
-        Some(Self(server))
-    }
-
-    /// Configuration of a store in the bucket.
-    pub fn config(&self) -> Config {
-        let key = serde_json::json!({
-            "gcs_base_url": self.0.endpoint(),
-            "disable_oauth": true,
-            "client_email": "",
-            "private_key": "",
-            "private_key_id": "",
-        });
-        with(
-            &Config::new(),
-            &[
-                ("large.message.blob.store.class", "object-store"),
-                ("large.message.blob.store.url", "gs://bucket/large"),
-                ("large.message.blob.store.option.allow_http", "true"),
-                ("large.message.blob.store.option.service_account_key", &key.to_string()),
-            ],
-        )
-    }
-}
-
 /// `moto`, another server that speaks S3.
 pub struct Moto(Server);
 

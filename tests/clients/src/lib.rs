@@ -8,7 +8,7 @@ mod stores;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 
-pub use emulators::{Azurite, FakeGcs, Moto};
+pub use emulators::{Azurite, Moto};
 pub use s3::S3Server;
 pub use stores::{
     Config, deserializer, failure, payload, round_trips, serializer, store, with, without_network,

@@ -26,20 +26,34 @@ pub struct S3Server {
     service: S3Service,
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
+    open: bool,
     runtime: Option<Runtime>,
 }
 
 impl S3Server {
-    /// Starts one that has an empty bucket `bucket`.
+    /// Starts one that has an empty bucket `bucket`, and takes signed requests only.
     pub fn start() -> Self {
+        Self::with(
+            |builder| builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY)),
+            false,
+        )
+    }
+
+    /// Starts one that asks nobody for an authorization, and looks at none.
+    pub fn open() -> Self {
+        Self::with(|_| (), true)
+    }
+
+    fn with(change: impl FnOnce(&mut S3ServiceBuilder), open: bool) -> Self {
         let files = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(files.path().join("bucket")).expect("a bucket");
         let system = FileSystem::new(files.path()).expect("a file system");
         let mut builder = S3ServiceBuilder::new(system);
-        builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        change(&mut builder);
         let service = builder.build();
         let address = (Ipv4Addr::LOCALHOST, 0).into();
-        let mut server = Self { files, service, address, requests: Arc::default(), runtime: None };
+        let mut server =
+            Self { files, service, address, requests: Arc::default(), open, runtime: None };
         server.resume();
         server
     }
@@ -54,12 +68,17 @@ impl S3Server {
         let listener = runtime.block_on(TcpListener::bind(self.address)).expect("its port");
         self.address = listener.local_addr().expect("its address");
         let (service, requests) = (self.service.clone(), Arc::clone(&self.requests));
+        let open = self.open;
         runtime.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let (service, requests) = (service.clone(), Arc::clone(&requests));
-                let service = service_fn(move |request: Request<Incoming>| {
+                let service = service_fn(move |mut request: Request<Incoming>| {
                     let line = format!("{} {}", request.method(), request.uri().path());
                     requests.lock().expect("a list").push(line);
+                    if open {
+                        // Not one of S3's.
+                        request.headers_mut().remove("authorization");
+                    }
                     Service::call(&service, request)
                 });
                 let connection =
@@ -105,6 +124,28 @@ impl S3Server {
                 ("large.message.blob.store.option.access_key_id", ACCESS_KEY),
                 ("large.message.blob.store.option.secret_access_key", SECRET_KEY),
                 ("large.message.blob.store.option.virtual_hosted_style_request", "false"),
+            ],
+        )
+    }
+
+    /// Configuration of a store of Google Cloud Storage in the bucket: its XML interface has
+    /// the requests and answers of S3, and here no signatures.
+    pub fn config_as_gcs(&self) -> Config {
+        // Without a key it would ask Google's metadata service for a token.
+        let key = serde_json::json!({
+            "gcs_base_url": self.endpoint(),
+            "disable_oauth": true,
+            "client_email": "",
+            "private_key": "",
+            "private_key_id": "",
+        });
+        crate::with(
+            &Config::new(),
+            &[
+                ("large.message.blob.store.class", "object-store"),
+                ("large.message.blob.store.url", "gs://bucket/large"),
+                ("large.message.blob.store.option.allow_http", "true"),
+                ("large.message.blob.store.option.service_account_key", &key.to_string()),
             ],
         )
     }

@@ -54,6 +54,19 @@ impl Kafka {
             .expect("a producer")
     }
 
+    /// The offset that a group goes on from.
+    fn committed(&self, group: &str) -> Offset {
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", self.brokers())
+            .set("group.id", group)
+            .create()
+            .expect("a consumer");
+        let mut partition = TopicPartitionList::new();
+        partition.add_partition(TOPIC, 0);
+        let offsets = consumer.committed_offsets(partition, Duration::from_secs(60));
+        offsets.expect("offsets").find_partition(TOPIC, 0).expect("an offset").offset()
+    }
+
     /// Everything in the topic, up to its end, through `each`.
     fn consume<T>(
         &self,
@@ -234,24 +247,58 @@ fn the_programs() {
     assert!(produce.expect("a producer").success());
     let to = folder.path().join("to");
     std::fs::create_dir(&to).expect("a directory");
-    let consume = |count: usize| {
-        Command::new(env!("CARGO_BIN_EXE_consume"))
-            .args([&kafka.brokers(), TOPIC, url, &count.to_string()])
-            .arg(&to)
-            .envs(server.environment())
-            .status()
-            .expect("a consumer")
-            .success()
-    };
-    assert!(consume(3));
-    // What was committed is not read again.
-    assert!(consume(2));
+    let consume = Command::new(env!("CARGO_BIN_EXE_consume"))
+        .args([&kafka.brokers(), TOPIC, url, &sizes.len().to_string()])
+        .arg(&to)
+        .envs(server.environment())
+        .status();
+    assert!(consume.expect("a consumer").success());
     for (offset, size) in sizes.iter().enumerate() {
         let read = std::fs::read(to.join(format!("0-{offset}"))).expect("a file");
         assert!(read == payload(*size), "{size}");
     }
     assert_eq!(std::fs::read_dir(&to).expect("a directory").count(), sizes.len());
     assert_eq!(store(&server.config()).list().count(), 2);
+    assert_eq!(kafka.committed("large-messages"), Offset::Offset(5));
+}
+
+/// A blob that is missing ends the program, and nothing is committed or written in part; when
+/// it is there again, so is the value.
+#[test]
+fn the_consumer_stops_at_what_it_cannot_read() {
+    let (kafka, server) = (Kafka::start(), S3Server::start());
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (file, to) = (folder.path().join("value"), folder.path().join("to"));
+    std::fs::write(&file, payload(MIB)).expect("a file");
+    std::fs::create_dir(&to).expect("a directory");
+    let url = "s3://bucket/large";
+    let produce = || {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_produce"));
+        program.args([&kafka.brokers(), TOPIC, url]).arg(&file).envs(server.environment());
+        assert!(program.status().expect("a producer").success());
+    };
+    produce();
+    let store = store(&server.config());
+    let blob = store.list().next().expect("a blob").expect("a blob");
+    store.delete(&blob.location).expect("to delete it");
+    let consume = Command::new(env!("CARGO_BIN_EXE_consume"))
+        .args([&kafka.brokers(), TOPIC, url, "1"])
+        .arg(&to)
+        .envs(server.environment())
+        .output()
+        .expect("a consumer");
+    assert!(!consume.status.success());
+    let message = String::from_utf8_lossy(&consume.stderr);
+    assert!(message.contains(&blob.location), "{message}");
+    assert_eq!(std::fs::read_dir(&to).expect("a directory").count(), 0);
+    assert_eq!(kafka.committed("large-messages"), Offset::Invalid);
+
+    // Under the same name, since its content is its name: the first record has it too.
+    produce();
+    let deserializer = deserializer(&server.config());
+    let values = kafka.consume(|record| consume::receive(&deserializer, record).unwrap().1);
+    assert!(values == [Some(payload(MIB)), Some(payload(MIB))]);
+    assert_eq!(store.list().count(), 1);
 }
 
 /// Killed between upload and produce: the consumer sees nothing of it, the blob is an orphan
