@@ -350,6 +350,9 @@ pub fn find_files(paths: &[PathBuf], is_wanted: impl Fn(&Path) -> bool) -> Found
                 Ok(entry) => {
                     if is_wanted(entry.path()) && entry.file_type().is_file() {
                         found.segments.push(entry.into_path());
+                    } else if is_wanted(entry.path()) && !entry.file_type().is_dir() {
+                        let error = io::Error::other("not a regular file");
+                        found.failures.push((entry.into_path(), error));
                     }
                 }
                 // A link that leads back up has been walked already.
@@ -373,7 +376,8 @@ pub fn find_files(paths: &[PathBuf], is_wanted: impl Fn(&Path) -> bool) -> Found
 pub fn partition_of(segment: &Path) -> Option<(&str, u32)> {
     let (topic, number) = segment.parent()?.file_name()?.to_str()?.rsplit_once('-')?;
     let digits = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-    if topic.is_empty() || !digits {
+    // Kafka writes no zeros in front.
+    if topic.is_empty() || !digits || (number.len() > 1 && number.starts_with('0')) {
         return None;
     }
     Some((topic, number.parse().ok()?))

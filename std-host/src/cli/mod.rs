@@ -114,7 +114,16 @@ struct Outcome {
 
 /// Writes a line at once, so that it is not torn by those of others.
 fn write_error(what: fmt::Arguments<'_>) {
-    let line = format!("std-host: {what}\n");
+    let mut line = String::from("std-host: ");
+    for c in what.to_string().chars() {
+        // Names and data must not steer the terminal, nor look like a line of their own.
+        if c.is_control() && c != '\t' {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
     // Nobody is left to be told if standard error is gone.
     let _ = io::stderr().write_all(line.as_bytes());
 }

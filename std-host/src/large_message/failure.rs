@@ -56,7 +56,7 @@ pub(super) fn classify(error: object_store::Error) -> Failure {
 
 /// What the first cause that says something of it makes of an error.
 fn transient(error: &(dyn Error + 'static)) -> Option<(BlobErrorKind, bool)> {
-    use BlobErrorKind::{Denied, Timeout, Unavailable};
+    use BlobErrorKind::{Denied, NotFound, Timeout, Unavailable};
 
     let mut cause = Some(error);
     let mut found = None;
@@ -91,6 +91,10 @@ fn transient(error: &(dyn Error + 'static)) -> Option<(BlobErrorKind, bool)> {
                 | io::ErrorKind::StaleNetworkFileHandle => Some((Unavailable, true)),
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     Some((Denied, false))
+                }
+                // No file has such a name, or a file is where its directory would be.
+                io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+                    Some((NotFound, false))
                 }
                 _ => None,
             });

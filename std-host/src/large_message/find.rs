@@ -28,6 +28,10 @@ pub struct Finder {
     pub sniff: bool,
     /// Those of bakdata's serde, by header and by flag byte.
     pub bakdata: bool,
+    /// Whatever mentions `full-blob-path` and is no reference that can be read is one that
+    /// cannot: what wrote it may know how to. A URI behind bakdata's flag byte may have any
+    /// scheme.
+    pub doubt: bool,
 }
 
 /// What a value is.
@@ -81,7 +85,7 @@ pub struct SegmentEnd {
 
 impl Finder {
     /// Everything that may be a reference: for whoever must not miss one.
-    pub const ALL: Self = Self { sniff: true, bakdata: true };
+    pub const ALL: Self = Self { sniff: true, bakdata: true, doubt: true };
 
     /// What the value of a record is.
     #[must_use]
@@ -115,21 +119,24 @@ impl Finder {
     }
 
     fn unmarked(&self, record: &Record<'_>, bytes: &[u8], backed: &[u8]) -> Found {
-        if self.bakdata
-            && let Some(found) = bakdata(record, bytes, backed)
-        {
-            return found;
+        let bakdata = if self.bakdata { bakdata(record, bytes, backed, self.doubt) } else { None };
+        match bakdata {
+            Some(found) if found != Found::Inline || !self.doubt => return found,
+            _ => {}
         }
         if self.sniff
             && let Some(found) = sniff(bytes)
         {
             return found;
         }
+        if self.doubt && memchr::memmem::find(bytes, b"full-blob-path").is_some() {
+            return Found::Unreadable("full-blob-path in it, but not as a reference".to_owned());
+        }
         Found::Inline
     }
 }
 
-fn bakdata(record: &Record<'_>, bytes: &[u8], backed: &[u8]) -> Option<Found> {
+fn bakdata(record: &Record<'_>, bytes: &[u8], backed: &[u8], any: bool) -> Option<Found> {
     let target = |uri: &str| Target { location: uri.to_owned(), size: None };
     match record.headers.filter(|header| header.key == backed).last() {
         Some(header) => match (header.value, std::str::from_utf8(bytes)) {
@@ -142,7 +149,8 @@ fn bakdata(record: &Record<'_>, bytes: &[u8], backed: &[u8]) -> Option<Found> {
             Some((1, uri)) if uri.len() <= MAX_REFERENCE_BYTES => {
                 let uri = std::str::from_utf8(uri).ok()?;
                 let (scheme, _) = uri.split_once("://")?;
-                matches!(scheme, "s3" | "abs" | "gs" | "file")
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+                (matches!(scheme, "s3" | "abs" | "gs" | "file") || any && scheme.bytes().all(plain))
                     .then(|| Found::Reference(target(uri)))
             }
             _ => None,

@@ -90,7 +90,7 @@ pub(super) fn object(prefix: &Path, rest: &str) -> Result<Path, object_store::pa
 
 /// By `org.apache.kafka.common.internals.Topic`: 1 to 249 letters, digits, `.`, `_` and `-`,
 /// and neither `.` nor `..`.
-pub(super) fn is_topic(name: &str) -> bool {
+pub(crate) fn is_topic(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=249).contains(&name.len()) && name.bytes().all(legal) && name != "." && name != ".."
 }

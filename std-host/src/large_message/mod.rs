@@ -71,6 +71,7 @@ pub use formatter::{
     FormatError, JsonFormatter, LargeMessageFormatter, MAX_REFERENCE_BYTES, Reference,
 };
 pub use ids::{BlobIdGenerator, Sha256Generator, UuidGenerator};
+pub(crate) use location::is_topic;
 pub use object::{Blob, BlobList, ObjectBlobStore};
 pub use retry::RetryPolicy;
 pub use serializer::LargeMessageSerializer;

@@ -164,6 +164,15 @@ impl ObjectBlobStore {
         self.core.root.text()
     }
 
+    /// Whether a file at `path` would be in the directory of a file store.
+    #[must_use]
+    pub fn holds(&self, path: &FilePath) -> bool {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(FilePath::new(".")).canonicalize();
+        let directory = self.core.directory.as_ref().map(|directory| directory.canonicalize());
+        matches!((directory, parent), (Some(Ok(ours)), Ok(parent)) if parent.starts_with(&ours))
+    }
+
     /// What the store says of the blob at `location`.
     ///
     /// Errors: as [`get`](BlobStore::get).
@@ -184,8 +193,8 @@ impl ObjectBlobStore {
     ///
     /// A blob that nothing of this program has written may have a name that is not allowed
     /// in a location; it is listed all the same, and cannot be read or deleted. What symbolic
-    /// links in a file store lead to outside is not listed. An error ends the list, which is
-    /// not complete then.
+    /// links in a file store lead to outside is not listed; what has two names by one inside is
+    /// [`BlobErrorKind::NotAllowed`]. An error ends the list, which is not complete then.
     #[must_use]
     pub fn list(&self) -> BlobList<'_> {
         let state = Arc::new(Mutex::new(Listing::default()));
@@ -402,6 +411,7 @@ impl Core {
         let object = self.object(location)?;
         self.run(location, || async {
             self.inside(&object, false).await?;
+            self.unlinked(&object).await?;
             self.store.delete(&object).await.map_err(classify)
         })
         .await
@@ -436,13 +446,26 @@ impl Core {
             state.last = page.last().map(|meta| meta.location.clone()).or(last);
             Ok((page, done))
         });
-        let (mut page, done) = page.await?;
+        let (mut page, done): (Vec<ObjectMeta>, bool) = page.await?;
         if let Some(directory) = self.directory.clone() {
             let filtered = blocking(move || {
-                page.retain(|meta| {
-                    leads_inside(&directory, &file_path(&meta.location)).unwrap_or(false)
-                });
-                Ok(page)
+                let mut kept = Vec::with_capacity(page.len());
+                for meta in page {
+                    match place(&directory, &file_path(&meta.location)) {
+                        Ok(Place::Own) => kept.push(meta),
+                        Ok(Place::Linked) => {
+                            let detail = format!(
+                                "{} has another name in the store, by a symbolic link: no list \
+                                 can tell which one is referred to",
+                                meta.location
+                            );
+                            return Err(fatal(BlobErrorKind::NotAllowed, detail));
+                        }
+                        // Of another store, or gone since.
+                        Ok(Place::Outside) | Err(_) => {}
+                    }
+                }
+                Ok(kept)
             });
             page = filtered.await.map_err(|failure| self.error(self.root.text(), failure.error))?;
         }
@@ -497,6 +520,22 @@ impl Core {
                 let detail = format!("the store's directory {}: {error}", directory.display());
                 Err(fatal(BlobErrorKind::Other, detail))
             }
+        })
+        .await
+    }
+
+    /// In a file store, whether an object is a file under its own name: what a symbolic link
+    /// stands for has another one, which somebody may know it by.
+    async fn unlinked(&self, object: &Path) -> Result<(), Failure> {
+        let Some(directory) = self.directory.clone() else { return Ok(()) };
+        let file = file_path(object);
+        blocking(move || match place(&directory, &file) {
+            Ok(Place::Linked) => {
+                let detail = "has another name in the store, by a symbolic link".into();
+                Err(fatal(BlobErrorKind::NotAllowed, detail))
+            }
+            // The store itself says what is the matter.
+            _ => Ok(()),
         })
         .await
     }
@@ -601,6 +640,9 @@ fn file_path(object: &Path) -> PathBuf {
 /// Errors: the directory itself cannot be found, or something on the way not be looked at.
 fn leads_inside(directory: &FilePath, file: &FilePath) -> io::Result<bool> {
     let real = directory.canonicalize()?;
+    if !real.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
     for path in file.ancestors() {
         match path.canonicalize() {
             Ok(path) => return Ok(path.starts_with(&real)),
@@ -613,6 +655,25 @@ fn leads_inside(directory: &FilePath, file: &FilePath) -> io::Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Where a file of a file store is when all symbolic links are followed.
+enum Place {
+    /// Where its name says.
+    Own,
+    /// Elsewhere in the store.
+    Linked,
+    Outside,
+}
+
+/// Errors: it is not there, or cannot be looked at.
+fn place(directory: &FilePath, file: &FilePath) -> io::Result<Place> {
+    let (real, found) = (directory.canonicalize()?, file.canonicalize()?);
+    Ok(match (found.strip_prefix(&real), file.strip_prefix(directory)) {
+        (Ok(found), Ok(named)) if found == named => Place::Own,
+        (Ok(_), _) => Place::Linked,
+        (Err(_), _) => Place::Outside,
+    })
 }
 
 fn no_options(config: &BlobStoreConfig, store: &str) -> Result<(), ConfigError> {

@@ -16,20 +16,25 @@
 //! The minimum age stands for what no segment can tell: a producer stores the blob first
 //! and sends the record later. It has to be longer than that may take, with the retries and
 //! the delivery timeout, and longer than the clocks of store and searcher differ. It is
-//! counted from when the search began, or from when the topic's newest segment was last
-//! written to if that is earlier: of what a log was given after it was copied, the copy
-//! knows nothing.
+//! counted from when the search began, or from when the newest segment of one of the topic's
+//! partitions was last written to if that is earlier: of what a log was given after it was
+//! copied, the copy knows nothing.
+//!
+//! What no search can know of are records elsewhere: those that were mirrored to another
+//! cluster or forwarded to another topic with their references in them. These logs have to be
+//! among the paths too.
 //!
 //! References are kept as 16 bytes of a digest each, in all about 40 bytes of memory a
 //! blob: two of the same digest could only keep a blob too much.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use logseg_core::builder::sizes::LOG_OVERHEAD;
 use logseg_core::{Error, Limits, Tail, TailKind};
 use sha2::{Digest as _, Sha256};
 
@@ -71,6 +76,8 @@ pub enum Doubt<'a> {
     /// The segment ends within a batch, and still does after a while. So would one whose
     /// last size is damaged, with all that follows it.
     Cut(Tail),
+    /// It has no batches, and the index beside it has entries.
+    Emptied,
     /// It cannot be read.
     Io(&'a io::Error),
     /// There are partitions with higher numbers, and none with this one.
@@ -95,6 +102,7 @@ impl fmt::Display for Doubt<'_> {
                 let Tail { position, bytes, .. } = tail;
                 write!(f, "byte {position}: incomplete batch of {bytes} bytes")
             }
+            Self::Emptied => f.write_str("byte 0: nothing, but its index has entries"),
             Self::Io(error) => write!(f, "{error}"),
             Self::Missing { topic, partition } => {
                 write!(f, "partition {topic}-{partition} is missing")
@@ -116,6 +124,9 @@ pub struct Search {
     outside: HashSet<Digest>,
     /// Topics that were looked at as a whole.
     topics: BTreeMap<String, Topic>,
+    /// When the newest segment of each partition was last written to; `None` for segments
+    /// that were named.
+    newest: BTreeMap<(String, Option<u32>), i64>,
     /// Segments that were read.
     segments: u64,
     records: u64,
@@ -128,7 +139,8 @@ pub struct Search {
 pub struct Topic {
     /// Partitions that were read. None if the topic was only named.
     pub partitions: BTreeSet<u32>,
-    /// When a segment of it was last written to, in epoch milliseconds.
+    /// Up to when all of it is known, in epoch milliseconds: of each partition's latest
+    /// write, the earliest.
     pub written: i64,
 }
 
@@ -191,6 +203,12 @@ impl Search {
             doubt(path, why);
         };
         search.read_all(paths, topics, limits, &mut tell);
+        for (name, topic) in &mut search.topics {
+            let of = |((topic, _), written): (&(String, Option<u32>), &i64)| {
+                (topic == name).then_some(*written)
+            };
+            topic.written = search.newest.iter().filter_map(of).min().unwrap_or(0);
+        }
         for (topic, Topic { partitions, .. }) in &search.topics {
             let last = partitions.last().copied().unwrap_or(0);
             for partition in (0..last).filter(|partition| !partitions.contains(partition)).take(100)
@@ -262,8 +280,14 @@ impl Search {
                         continue;
                     }
                     Ok(tail) => {
-                        if tail.kind == TailKind::PartialBatch {
+                        // Zeros are what a file was preallocated with, but for one that is
+                        // nothing else, and for fewer than any entry has.
+                        let zeros = tail.kind == TailKind::ZeroPadding;
+                        let none = zeros && (tail.position == 0 || tail.bytes < LOG_OVERHEAD);
+                        if tail.kind == TailKind::PartialBatch || none {
                             doubt(path, Doubt::Cut(tail));
+                        } else if tail.position == 0 && has_index(path) {
+                            doubt(path, Doubt::Emptied);
                         }
                         self.segments += 1;
                         self.count_partition(path, is_named, topics, written);
@@ -279,18 +303,20 @@ impl Search {
     }
 
     fn count_partition(&mut self, path: &Path, is_named: bool, topics: &[String], written: i64) {
-        for topic in topics {
-            let topic = self.topics.entry(topic.clone()).or_default();
-            topic.written = topic.written.max(written);
+        // What is found below a directory says itself whose it is.
+        for topic in topics.iter().filter(|_| is_named) {
+            self.topics.entry(topic.clone()).or_default();
+            let newest = self.newest.entry((topic.clone(), None)).or_default();
+            *newest = written.max(*newest);
         }
         // A directory may be given as `.`.
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         if let Some((topic, partition)) = source::partition_of(&whole)
             && !is_named
         {
-            let topic = self.topics.entry(topic.to_owned()).or_default();
-            topic.partitions.insert(partition);
-            topic.written = topic.written.max(written);
+            self.topics.entry(topic.to_owned()).or_default().partitions.insert(partition);
+            let newest = self.newest.entry((topic.to_owned(), Some(partition))).or_default();
+            *newest = written.max(*newest);
         }
     }
 
@@ -346,12 +372,25 @@ impl Search {
         Some(self.rest(location)?.split_once('/')?.0)
     }
 
+    /// Whether it is where a serializer puts a blob: `TOPIC/ID`, or bakdata's
+    /// `TOPIC/values/ID` and `TOPIC/keys/ID`. Anything else below a topic is somebody else's.
+    fn is_blob(&self, location: &str) -> bool {
+        let mut rest = self.rest(location).unwrap_or_default().split('/').skip(1);
+        match (rest.next(), rest.next(), rest.next()) {
+            (Some(_), None, _) => true,
+            (Some(part), Some(_), None) => matches!(part, "values" | "keys"),
+            _ => false,
+        }
+    }
+
     /// What becomes of a blob that the store has.
     #[must_use]
     pub fn verdict(&self, blob: &Blob, age: Age) -> Verdict {
         let location = blob.location.as_str();
         let topic = self.topic_of(location).and_then(|topic| self.topics.get(topic));
-        let Some(topic) = topic else { return Verdict::OtherTopic };
+        let Some(topic) = topic.filter(|_| self.is_blob(location)) else {
+            return Verdict::OtherTopic;
+        };
         if self.inside.contains(&digest(location.as_bytes()))
             || self.outside.contains(&digest(&last_segment(location)))
         {
@@ -395,6 +434,14 @@ impl Search {
     pub const fn doubts(&self) -> u64 {
         self.doubts
     }
+}
+
+/// Whether the offset index beside a segment has an entry, and not only the zeros that it was
+/// preallocated with.
+fn has_index(segment: &Path) -> bool {
+    let mut entry = [0; 8];
+    let index = std::fs::File::open(segment.with_extension("index"));
+    index.and_then(|mut index| index.read_exact(&mut entry)).is_ok() && entry != [0; 8]
 }
 
 /// The last segment of a location, however it is written.

@@ -87,6 +87,7 @@ pub(super) fn run(
         return Ok(());
     }
     let mut out = io::stdout().lock();
+    let mut unwritten = None;
     let (mut deleted, mut bytes, mut kept) = (0u64, 0u64, 0u64);
     for (number, line) in &list.lines {
         let stays = match judge(line, store, searched) {
@@ -108,7 +109,13 @@ pub(super) fn run(
                 Ok(()) => {
                     deleted += 1;
                     bytes = bytes.saturating_add(line.size);
-                    writeln!(out, "deleted {location}")?;
+                    // What was deleted is told, if not there then here.
+                    if unwritten.is_none() {
+                        unwritten = writeln!(out, "deleted {location}").err();
+                    }
+                    if unwritten.is_some() {
+                        write_error(format_args!("deleted {location}"));
+                    }
                 }
                 Err(error) => {
                     kept += 1;
@@ -117,8 +124,14 @@ pub(super) fn run(
             },
         }
     }
-    writeln!(out, "{deleted} blobs of {bytes} bytes deleted, {kept} not")?;
-    Ok(out.flush()?)
+    let sums = format!("{deleted} blobs of {bytes} bytes deleted, {kept} not");
+    if unwritten.is_none() {
+        unwritten = writeln!(out, "{sums}").and_then(|()| out.flush()).err();
+    }
+    if let Some(error) = unwritten {
+        outcome.fail(format_args!("cannot write the output: {error}: {sums}"));
+    }
+    Ok(())
 }
 
 /// Why a blob stays, if it does.

@@ -114,6 +114,12 @@ pub(super) fn run(args: &OrphansArgs, outcome: &mut Outcome) -> Result<(), Stop>
     }
     let list = args.delete.as_deref().map(delete::List::read).transpose()?;
     let store = args.store.open()?;
+    if let Some(output) = output
+        && store.holds(output)
+    {
+        let output = output.display();
+        return Err(Stop::Usage(format!("--output {output}: would be a blob of the store")));
+    }
     if let Some(list) = &list {
         list.check(&store)?;
     }
@@ -125,6 +131,12 @@ pub(super) fn run(args: &OrphansArgs, outcome: &mut Outcome) -> Result<(), Stop>
             outcome.fail(format_args!("no *.log file below the given paths"));
         }
         return Ok(());
+    }
+    let unread = args.topics.iter().find(|topic| !searched.search.topics().contains_key(*topic));
+    if let Some(topic) = unread {
+        return Err(Stop::Usage(format!(
+            "--topic {topic}: tells whose the segments are that are named one by one, and none is"
+        )));
     }
     if searched.search.topics().is_empty() {
         outcome.fail(format_args!(

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use super::{MaxBytes, Outcome, Stop, StoreArgs, wrong};
-use crate::large_message::{LargeMessageSerializer, SerializerConfig};
+use crate::large_message::{LargeMessageSerializer, SerializerConfig, is_topic};
 use crate::serde::{Headers, Serializer};
 use crate::source;
 
@@ -36,6 +36,9 @@ pub(super) fn run(args: &PutArgs, outcome: &mut Outcome) -> Result<(), Stop> {
         ..SerializerConfig::new(args.store.config(&args.id))
     })
     .map_err(wrong)?;
+    if !is_topic(&args.topic) {
+        return Err(Stop::Usage(format!("--topic {}: no legal name of a topic", args.topic)));
+    }
     let mut data = Vec::new();
     let read = source::open_bytes(&args.file)
         .and_then(|input| input.take(limit.saturating_add(1)).read_to_end(&mut data));
@@ -50,10 +53,16 @@ pub(super) fn run(args: &PutArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let reference = serializer.serialize(&args.topic, &mut Headers::new(), Some(&data.into()));
     match reference {
         Ok(reference) => {
+            let mut line = reference.unwrap_or_default().to_vec();
+            line.push(b'\n');
             let mut out = io::stdout().lock();
-            out.write_all(&reference.unwrap_or_default())?;
-            out.write_all(b"\n")?;
-            out.flush()?;
+            // The blob is there, and this is all that knows where: told in any case.
+            if let Err(error) = out.write_all(&line).and_then(|()| out.flush()) {
+                outcome.fail(format_args!(
+                    "cannot write the reference: {error}: {}",
+                    String::from_utf8_lossy(line.trim_ascii_end())
+                ));
+            }
         }
         Err(error) => outcome.fail(format_args!("{error}")),
     }

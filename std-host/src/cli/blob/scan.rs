@@ -16,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{StoreOptions, name};
-use crate::cli::{LimitArgs, Outcome, Stop, find_segments, is_side_file, refuse};
+use crate::cli::{LimitArgs, Outcome, Stop, find_segments, is_side_file, refuse, write_error};
 use crate::dump::json::tail_name;
 use crate::large_message::find::{Finder, Found, Scanner, SegmentEnd, Sighting, Target};
 use crate::large_message::{BlobError, BlobErrorKind, ObjectBlobStore};
@@ -167,6 +167,8 @@ struct Scan<'a> {
     questions: Vec<Question>,
     /// The store has failed, and is left alone.
     store_failed: bool,
+    /// That a blob is not the store's to tell of was told.
+    outside_told: bool,
     file: File,
     outcome: &'a mut Outcome,
 }
@@ -183,11 +185,12 @@ pub(super) fn run(args: &ScanArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     let none = Counts { store: store.as_ref().map(|_| Answers::default()), ..Counts::default() };
     let mut document = Document { schema: SCHEMA, files: Vec::new(), total: none };
     let mut scan = Scan {
-        finder: Finder { sniff: args.sniff, bakdata: args.bakdata },
+        finder: Finder { sniff: args.sniff, bakdata: args.bakdata, doubt: false },
         store: store.as_ref(),
         seen: HashSet::new(),
         questions: Vec::new(),
         store_failed: false,
+        outside_told: false,
         file: File::new(Path::new(""), none),
         outcome,
     };
@@ -287,11 +290,21 @@ impl Scan<'_> {
         counts.references_without_size += u64::from(target.size.is_none());
         let mut digest = [0; 16];
         digest.copy_from_slice(&Sha256::digest(target.location.as_bytes())[..16]);
-        if !self.seen.insert(digest) {
+        if self.seen.insert(digest) {
+            counts.blobs += 1;
+            counts.blob_bytes = counts.blob_bytes.saturating_add(size);
+        } else if target.size.is_none() {
             return;
         }
-        counts.blobs += 1;
-        counts.blob_bytes = counts.blob_bytes.saturating_add(size);
+        // Each size that somebody expects of it.
+        if let Some(size) = target.size {
+            for (byte, of_size) in digest.iter_mut().zip(Sha256::digest(size.to_be_bytes())) {
+                *byte ^= of_size;
+            }
+            if !self.seen.insert(digest) {
+                return;
+            }
+        }
         if self.store.is_some() {
             self.questions.push(Question { position, offset, target });
             if self.questions.len() == ASKED {
@@ -333,13 +346,25 @@ impl Scan<'_> {
                         let detail = format!("{}: the blob is missing", target.location);
                         self.fault(position, offset, "blob_missing", &detail);
                     }
-                    BlobErrorKind::NotAllowed => counts.outside += 1,
+                    BlobErrorKind::NotAllowed => {
+                        counts.outside += 1;
+                        if !std::mem::replace(&mut self.outside_told, true) {
+                            write_error(format_args!(
+                                "{}: byte {position}: reference of offset {offset}: {error}; \
+                                 no more of these are told",
+                                self.file.path
+                            ));
+                        }
+                    }
                     _ => {
                         counts.unchecked += 1;
-                        // What it cannot do for one blob it cannot do for the others.
-                        if !std::mem::replace(&mut self.store_failed, true) {
+                        // What it cannot do for one blob it cannot do for the others, unless
+                        // it is the blob that it cannot do with.
+                        let stops = error.kind() != BlobErrorKind::Other;
+                        if !self.store_failed {
                             self.outcome.fail(format_args!("{error}"));
                         }
+                        self.store_failed |= stops;
                     }
                 },
                 None => counts.unchecked += 1,
