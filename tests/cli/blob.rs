@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use logseg_core::builder::{BuilderOptions, MemoryRecordsBuilder};
@@ -317,7 +318,8 @@ fn scan_counts() {
     let kinds: Vec<_> = kinds.iter().map(|error| error["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["blob_reference", "blob_missing"]);
     let lines = run.error_lines();
-    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[2].contains("not a location below the store"), "{}", lines[2]);
     for line in lines {
         assert!(line.starts_with(&format!("std-host: {second}: byte 0: ")), "{line}");
     }
@@ -541,6 +543,25 @@ fn orphans_refuses_where_there_is_doubt() {
     check(1, "partition orders-1 is missing");
     place.segment("logs/orders-1/0.log", &[Is::Null]);
     place.blob(&["orphans", &logs]).expect(0);
+    // What may be a reference, for whoever has written it.
+    let location = place.file(&orphan).display().to_string();
+    for value in [
+        format!(r#"{{"full-blob-path":"file://{location}","size":"2"}}"#),
+        format!(r#"[{{"full-blob-path":"file://{location}"}}]"#),
+        format!("\0\0\0\0\x01{orphan}"),
+    ] {
+        fs::write(&log, [&good[..], &batch(&[Is::Value(value.as_bytes())])].concat()).unwrap();
+        check(3, "reference of offset 0: full-blob-path in it");
+    }
+    // All of its data lost, or so much of a tail that it is no preallocation.
+    for lost in [vec![0; 500], [&good[..], &[0; 5]].concat()] {
+        fs::write(&log, lost).unwrap();
+        check(3, "incomplete batch of");
+    }
+    fs::write(&log, b"").unwrap();
+    fs::write(Path::new(&log).with_extension("index"), [0, 0, 0, 1, 0, 0, 0, 9]).unwrap();
+    check(3, "its index has entries");
+    fs::write(&log, &good).unwrap();
     // A file that is not there.
     let run = place.blob(&["orphans", &logs, "/nonexistent/0.log"]).expect(1);
     assert!(run.err.contains("std-host: /nonexistent/0.log: "), "{}", run.err);
@@ -552,6 +573,9 @@ fn orphans_refuses_where_there_is_doubt() {
     assert!(run.err.contains("no *.log"), "{}", run.err);
     let run = place.blob(&["orphans", &log]).expect(1);
     assert!(run.err.contains("--topic"), "{}", run.err);
+    // It is nothing to say of directories.
+    let run = place.blob(&["orphans", "--topic", "others", &logs]).expect(2);
+    assert!(run.err.contains("--topic others"), "{}", run.err);
     // Named, they are.
     let run = place.blob(&["orphans", "--topic", "orders", &log]).expect(0);
     assert_eq!(run.lines().len(), 2);
@@ -570,6 +594,124 @@ fn orphans_of_an_old_copy() {
     let lines = place.blob(&["orphans", &place.text("logs")]).expect(0).lines();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[1]["location"], format!("file://{}", place.file(&old).display()));
+}
+
+/// One partition's copy is older than the other's: it counts.
+#[test]
+fn orphans_of_copies_of_unlike_age() {
+    let place = Place::new();
+    let blob = place.put("orders", b"1");
+    place.age(&blob, 72);
+    let stale = place.segment("logs/orders-0/0.log", &[Is::Null]);
+    place.segment("logs/orders-1/0.log", &[Is::Null]);
+    let logs = place.text("logs");
+    assert_eq!(place.blob(&["orphans", &logs]).expect(0).lines().len(), 2);
+    let copied = SystemTime::now() - Duration::from_secs(3600 * 240);
+    File::options().write(true).open(&stale).unwrap().set_modified(copied).unwrap();
+    let run = place.blob(&["orphans", &logs]).expect(0);
+    assert_eq!(run.lines().len(), 1, "its record may be in what was written since");
+    assert!(run.err.contains("1 too young"), "{}", run.err);
+}
+
+/// Below a topic are only its blobs; what else lies there is not ours to delete.
+#[test]
+fn orphans_are_blobs() {
+    let place = Place::new();
+    place.segment("logs/orders-0/0.log", &[Is::Null]);
+    let blob = place.put("orders", b"1");
+    let topic = place.file(&blob).parent().unwrap().to_path_buf();
+    for rest in ["values/a", "keys/b", "other/c", "values/d/e"] {
+        let file = topic.join(rest);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, b"x").unwrap();
+        let old = SystemTime::now() - Duration::from_secs(3600 * 48);
+        File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
+    }
+    let list = place.text("list");
+    place.blob(&["orphans", &place.text("logs"), "--output", &list]).expect(0);
+    let list = fs::read_to_string(list).unwrap();
+    let listed: Vec<Value> =
+        list.lines().skip(1).map(|l| serde_json::from_str(l).unwrap()).collect();
+    let mut names: Vec<_> = listed.iter().map(|l| l["location"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["keys/b", "values/a"].map(|rest| format!("{}/orders/{rest}", place.url)));
+    // A list among the blobs would be one of them.
+    let inside = place.text("blobs/list");
+    let run = place.blob(&["orphans", &place.text("logs"), "--output", &inside]).expect(2);
+    assert!(run.err.contains("would be a blob of the store"), "{}", run.err);
+}
+
+/// What was stored or deleted is told, whoever has gone.
+#[test]
+fn a_closed_pipe_hides_nothing() {
+    let without_reader = |args: &[&str]| {
+        let mut child = program()
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let place = Place::new();
+    let (one, two) = (place.put("orders", b"1"), place.put("orders", b"2"));
+    place.age(&one, 48);
+    place.age(&two, 48);
+    place.segment("logs/orders-0/0.log", &[Is::Null]);
+    let data = place.text("data");
+    fs::write(&data, b"3").unwrap();
+    let told = without_reader(&["blob", "put", "--store", &place.url, "--topic", "orders", &data]);
+    let (_, reference) = told.split_once(": {").unwrap();
+    assert_eq!(fs::read(place.file(&format!("{{{reference}"))).unwrap(), b"3");
+
+    let (logs, list) = (place.text("logs"), place.text("list"));
+    place.blob(&["orphans", &logs, "--output", &list]).expect(0);
+    let told =
+        without_reader(&["blob", "orphans", "--store", &place.url, &logs, "--delete", &list]);
+    for blob in [&one, &two] {
+        let file = place.file(blob);
+        assert!(!file.exists());
+        assert!(told.contains(&format!("deleted file://{}", file.display())), "{told}");
+    }
+    assert!(told.contains("2 blobs of 2 bytes deleted"), "{told}");
+}
+
+/// What a record has in it is data, and steers no terminal.
+#[test]
+fn control_characters_are_escaped() {
+    let place = Place::new();
+    let reference = r#"{"full-blob-path":"\u001b[2J\nstd-host: fake"}"#;
+    let args = ["blob", "get", "--store", &place.url];
+    let run = run_with_input(args, reference.as_bytes()).expect(3);
+    assert_eq!(run.error_lines().len(), 1, "{}", run.err);
+    assert!(run.err.contains(r"\u{1b}[2J\nstd-host: fake"), "{}", run.err);
+}
+
+/// Two records may say two sizes of one blob; one of them is wrong.
+#[test]
+fn scan_looks_at_every_size() {
+    let place = Place::new();
+    let right = place.put("orders", b"12");
+    let mut wrong: Value = serde_json::from_str(&right).unwrap();
+    wrong["size"] = json!(99);
+    let wrong = wrong.to_string();
+    let log = place.segment("logs/orders-0/0.log", &[Is::Marked(&right), Is::Marked(&wrong)]);
+    let run = place.blob(&["scan", "--format", "json", &log]).expect(3);
+    let total = &run.json()["total"];
+    assert_eq!((&total["blobs"], &total["store"]["size_mismatches"]), (&json!(1), &json!(1)));
+    // A name that no file can have is only missing, and the others are still looked for.
+    let long = json!({"full-blob-path": format!("{}/orders/{}", place.url, "x".repeat(300))});
+    let below = json!({"full-blob-path": format!("file://{}/x", place.file(&right).display())});
+    let hostile = [long.to_string(), below.to_string()];
+    let [long, below] = hostile.each_ref().map(|reference| Is::Marked(reference));
+    let log = place.segment("logs/orders-0/0.log", &[long, below, Is::Marked(&right)]);
+    let run = place.blob(&["scan", "--format", "json", &log]).expect(3);
+    let store = &run.json()["total"]["store"];
+    assert_eq!((&store["missing"], &store["found"]), (&json!(2), &json!(1)), "{}", run.err);
 }
 
 /// What the cleaner is about to rename is read as well.

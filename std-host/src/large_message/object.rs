@@ -649,7 +649,9 @@ fn leads_inside(directory: &FilePath, file: &FilePath) -> io::Result<bool> {
             Err(error)
                 if matches!(
                     error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::NotADirectory
+                        | io::ErrorKind::InvalidFilename
                 ) => {}
             Err(error) => return Err(error),
         }
