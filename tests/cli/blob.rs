@@ -553,6 +553,9 @@ fn orphans_refuses_where_there_is_doubt() {
         fs::write(&log, [&good[..], &batch(&[Is::Value(value.as_bytes())])].concat()).unwrap();
         check(3, "reference of offset 0: full-blob-path in it");
     }
+    let named = format!("see {}/orders/1 there", place.url.replace("file:", "other:"));
+    fs::write(&log, [&good[..], &batch(&[Is::Value(named.as_bytes())])].concat()).unwrap();
+    check(3, "reference of offset 0: the store's URL in it");
     // All of its data lost, or so much of a tail that it is no preallocation.
     for lost in [vec![0; 500], [&good[..], &[0; 5]].concat()] {
         fs::write(&log, lost).unwrap();
@@ -689,6 +692,19 @@ fn control_characters_are_escaped() {
     let run = run_with_input(args, reference.as_bytes()).expect(3);
     assert_eq!(run.error_lines().len(), 1, "{}", run.err);
     assert!(run.err.contains(r"\u{1b}[2J\nstd-host: fake"), "{}", run.err);
+}
+
+/// Without the store nothing is missing: it is not known.
+#[test]
+fn scan_without_its_store() {
+    let place = Place::new();
+    let blob = place.put("orders", b"1");
+    let log = place.segment("logs/orders-0/0.log", &[Is::Marked(&blob)]);
+    fs::remove_dir_all(place.path("blobs")).unwrap();
+    let run = place.blob(&["scan", "--format", "json", &log]).expect(1);
+    let store = &run.json()["total"]["store"];
+    assert_eq!((&store["missing"], &store["unchecked"]), (&json!(0), &json!(1)), "{}", run.err);
+    assert!(run.err.contains("blobs"), "{}", run.err);
 }
 
 /// Two records may say two sizes of one blob; one of them is wrong.

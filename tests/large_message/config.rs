@@ -277,3 +277,23 @@ fn urls() {
         assert_eq!(error.key(), "large.message.blob.store.option.no_such_option");
     }
 }
+
+/// One map may have both formats, as while one is replaced by the other.
+#[test]
+fn keys_of_bakdata_are_known() {
+    let map = [
+        ("large.message.blob.store.class", "object-store"),
+        ("large.message.blob.store.url", "memory:///"),
+        ("large.message.base.path", "s3://bucket/prefix/"),
+        ("large.message.max.byte.size", "1000"),
+        ("large.message.s3.region", "eu"),
+        ("large.message.gs.project", "p"),
+    ];
+    let config = SerializerConfig::from_map(map).unwrap();
+    assert_eq!(config.threshold_bytes, 1_048_576, "its own key is not given");
+    DeserializerConfig::from_map(map).unwrap();
+    for key in ["large.message.base.paths", "large.message.s3.regions"] {
+        let error = SerializerConfig::from_map(map.into_iter().chain([(key, "1")])).unwrap_err();
+        assert_eq!(error.key(), key);
+    }
+}

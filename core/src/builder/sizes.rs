@@ -156,7 +156,7 @@ fn fields_size(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header<'_>])
 mod tests {
     use super::*;
 
-    /// The table of the format reference, from Kafka's own classes.
+    /// What Kafka's own classes give.
     #[test]
     fn upper_bounds_of_every_version() {
         let none = |magic, key, value| {

@@ -22,7 +22,8 @@
 //! | `large.message.sniff.references` | false | deserializer: without a header a reference is known by its JSON |
 //!
 //! Producer and consumer may have one map: each takes what it needs, and any other key that
-//! starts with `large.message.` is an error, which keeps a misspelt one from being a default.
+//! starts with `large.message.`, but for those of [`bakdata`](super::bakdata::config) where
+//! its base path is given too, is an error, which keeps a misspelt one from being a default.
 //! Keys that do not start so are the client's; of them `max.block.ms` and
 //! `max.poll.interval.ms` are read.
 //!
@@ -37,6 +38,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::bakdata;
 use super::formatter;
 use super::ids;
 use super::retry::RetryPolicy;
@@ -442,8 +444,11 @@ fn with_map<K: AsRef<str>, V: AsRef<str>, T>(
     // As Kafka reads values: without the space around them.
     let entries = entries.iter().map(|(key, value)| (key.as_ref(), value.as_ref().trim()));
     let map = Map(entries.collect());
+    // Alone, one of bakdata's is a mistake: its threshold would be taken for this one.
+    let both = map.0.contains_key(bakdata::config::BASE_PATH);
     let known = |key: &str| {
         KNOWN.contains(&key)
+            || both && bakdata::config::is_key(key)
             || key.strip_prefix(BLOB_STORE_OPTION).is_some_and(|name| !name.is_empty())
     };
     match map.0.keys().find(|key| key.starts_with(PREFIX) && !known(key)) {

@@ -427,6 +427,11 @@ impl Core {
                 let mut state = lock();
                 (state.stream.take(), state.last.clone())
             };
+            // An attempt whose time was up has taken it, and only an order tells what is left.
+            if stream.is_none() && last.is_some() && !self.ordered {
+                let detail = "the listing was broken off, and cannot be taken up again".into();
+                return Err(fatal(BlobErrorKind::Unavailable, detail));
+            }
             let mut stream = stream.unwrap_or_else(|| self.listing(last.as_ref()));
             let mut page = Vec::new();
             let mut done = false;

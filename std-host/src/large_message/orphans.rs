@@ -5,7 +5,7 @@
 //! * it is of a topic of which whole partitions were looked at;
 //! * no segment that was looked at refers to it, whatever topic that is of, whether its
 //!   transaction was committed or not, by whatever may be a reference: marked values, and
-//!   keys and values that look like one ([`Finder::ALL`]);
+//!   keys and values that look like one ([`Finder::ALL`]) or have the store's URL in them;
 //! * it was last modified longer before the search began than the minimum age.
 //!
 //! What is *not* found decides here. So everything that could hide a reference is told as
@@ -27,7 +27,7 @@
 //! References are kept as 16 bytes of a digest each, in all about 40 bytes of memory a
 //! blob: two of the same digest could only keep a blob too much.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -229,7 +229,7 @@ impl Search {
     ) {
         let mut scanner = Scanner::new(limits);
         let named: HashSet<&PathBuf> = paths.iter().collect();
-        let (mut done, mut patience) = (HashSet::new(), PATIENCE);
+        let (mut done, mut patience) = (HashSet::new(), HashMap::new());
         for _ in 0..ROUNDS {
             // The cleaner renames what it has written to `.swap` before it takes the old
             // segments away: between the two only that file has their records.
@@ -273,8 +273,11 @@ impl Search {
                     Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => continue,
                     Err(error) => doubt(path, Doubt::Io(&error)),
                     // A broker may be in the middle of an append.
-                    Ok(tail) if tail.kind == TailKind::PartialBatch && patience > 0 => {
-                        patience -= 1;
+                    Ok(tail)
+                        if tail.kind == TailKind::PartialBatch
+                            && *patience.entry(path.clone()).or_insert(0) < PATIENCE =>
+                    {
+                        patience.entry(path.clone()).and_modify(|times| *times += 1);
                         (self.records, self.references) = before;
                         thread::sleep(APPEND);
                         continue;
@@ -326,13 +329,23 @@ impl Search {
         path: &Path,
         doubt: &mut dyn FnMut(&Path, Doubt<'_>),
     ) -> io::Result<Tail> {
+        // Whatever scheme somebody else's software calls it by.
+        let place = self.store.find("://").map_or("", |at| &self.store[at..]).to_owned();
         let end = scanner.scan(path, &mut |sighting| match sighting {
             Sighting::Batch => {}
             Sighting::Damage(error) => doubt(path, Doubt::Damage(error)),
             Sighting::Record(record, position) => {
                 self.records += 1;
-                for found in [Finder::ALL.key(record), Finder::ALL.value(record)] {
+                let fields = [record.key, record.value];
+                let found = [Finder::ALL.key(record), Finder::ALL.value(record)];
+                for (field, found) in fields.into_iter().zip(found) {
                     match found {
+                        // In something that other software has made, perhaps.
+                        Found::Inline if names(field, &place) => {
+                            let offset = record.offset.resolve(0);
+                            let detail = "the store's URL in it, but not as a reference";
+                            doubt(path, Doubt::Unreadable { position, offset, detail });
+                        }
                         Found::Null | Found::Inline => {}
                         Found::Reference(target) => self.add(&target.location),
                         Found::Unreadable(detail) => {
@@ -434,6 +447,13 @@ impl Search {
     pub const fn doubts(&self) -> u64 {
         self.doubts
     }
+}
+
+/// Whether a field has the URL of the store in it, from `://` on.
+fn names(field: Option<&[u8]>, place: &str) -> bool {
+    // That of a store in memory is too short to say anything.
+    place.len() > ":///".len()
+        && field.is_some_and(|field| memchr::memmem::find(field, place.as_bytes()).is_some())
 }
 
 /// Whether the offset index beside a segment has an entry, and not only the zeros that it was

@@ -2,7 +2,8 @@
 //!
 //! Blobs are asked for a few hundred at a time, each once, by several threads: a store
 //! takes long to answer, and does not mind being asked many things at once. Memory is that
-//! of the largest batch and 16 bytes of a digest for each blob.
+//! of the largest batch and two digests of 16 bytes for each blob, of its location alone and
+//! with its size.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -179,6 +180,17 @@ pub(super) fn run(args: &ScanArgs, outcome: &mut Outcome) -> Result<(), Stop> {
     if store.is_none() && !args.options.options.is_empty() {
         return Err(Stop::Usage("--option: there is no --store that it is for".to_owned()));
     }
+    // Without the store itself no blob of it would be told from one that is missing. Who may
+    // read may not be allowed to list, and then it is not known.
+    let store_failed = match store.as_ref().and_then(|store| store.list().next()) {
+        Some(Err(error))
+            if !matches!(error.kind(), BlobErrorKind::Denied | BlobErrorKind::NotAllowed) =>
+        {
+            outcome.fail(format_args!("{error}"));
+            true
+        }
+        _ => false,
+    };
     let segments = find_segments(&args.paths, outcome);
     let mut scanner = Scanner::new(args.limits.limits());
     let mut out = BufWriter::new(io::stdout().lock());
@@ -189,7 +201,7 @@ pub(super) fn run(args: &ScanArgs, outcome: &mut Outcome) -> Result<(), Stop> {
         store: store.as_ref(),
         seen: HashSet::new(),
         questions: Vec::new(),
-        store_failed: false,
+        store_failed,
         outside_told: false,
         file: File::new(Path::new(""), none),
         outcome,

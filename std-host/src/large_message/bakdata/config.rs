@@ -73,6 +73,24 @@ const NOT_THERE: [&str; 8] = [
     "large.message.gs.project",
 ];
 
+/// Whether `key` is one of bakdata's, or of those that are beside them: a configuration may
+/// have both formats in it, one for keys and one for values, or the old one for reading.
+pub(in super::super) fn is_key(key: &str) -> bool {
+    const OWN: [&str; 8] = [
+        MAX_BYTE_SIZE,
+        BASE_PATH,
+        USE_HEADERS,
+        ACCEPT_NO_HEADERS,
+        ID_GENERATOR,
+        COMPRESSION_TYPE,
+        VERIFY_IDS,
+        LEGACY_COMPRESSION_HEADER,
+    ];
+    OWN.contains(&key)
+        || NOT_THERE.contains(&key)
+        || STORE_OPTIONS.iter().any(|(option, _)| *option == key)
+}
+
 /// Configuration of a [`BakdataSerializer`](super::BakdataSerializer) and of a
 /// [`BakdataDeserializer`](super::BakdataDeserializer).
 #[derive(Clone, PartialEq, Eq)]
