@@ -143,7 +143,7 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
         Way::BakdataHeader => location.as_bytes().to_vec(),
         Way::BakdataFlag => [b"\x01", location.as_bytes()].concat(),
         Way::Unmarked => reference(location, Some("name")),
-        Way::Mention => format!("see {location}").into_bytes(),
+        Way::Mention => format!("see {location}, there.").into_bytes(),
         Way::InKey | Way::MarkedKey | Way::Inline | Way::Tombstone => b"a value".to_vec(),
     };
     match way {
@@ -162,9 +162,7 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
         _ => {}
     }
     let refers = match way {
-        Way::Inline | Way::Tombstone | Way::Mention => false,
-        // A URI alone is no reference without its header.
-        Way::BakdataHeader => magic == 2,
+        Way::Inline | Way::Tombstone => false,
         _ => true,
     };
     if has_header && magic < 2 {

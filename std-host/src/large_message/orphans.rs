@@ -5,7 +5,7 @@
 //! * it is of a topic of which whole partitions were looked at;
 //! * no segment that was looked at refers to it, whatever topic that is of, whether its
 //!   transaction was committed or not, by whatever may be a reference: marked values, and
-//!   keys and values that look like one ([`Finder::ALL`]) or have the store's URL in them;
+//!   keys and values that look like one ([`Finder::ALL`]) or have its location in them;
 //! * it was last modified longer before the search began than the minimum age.
 //!
 //! What is *not* found decides here. So everything that could hide a reference is told as
@@ -49,6 +49,11 @@ const ROUNDS: u32 = 8;
 /// Incomplete batches that are looked at again, and after which time.
 const PATIENCE: u32 = 3;
 const APPEND: Duration = Duration::from_millis(100);
+
+/// Ends that a location in a text may have, and bytes behind the store's URL: more than any
+/// blob's name.
+const ENDS: usize = 64;
+const LONGEST: usize = 1024;
 
 type Digest = [u8; 16];
 
@@ -341,12 +346,14 @@ impl Search {
                 for (field, found) in fields.into_iter().zip(found) {
                     match found {
                         // In something that other software has made, perhaps.
-                        Found::Inline if names(field, &place) => {
-                            let offset = record.offset.resolve(0);
-                            let detail = "the store's URL in it, but not as a reference";
-                            doubt(path, Doubt::Unreadable { position, offset, detail });
+                        Found::Inline => {
+                            if !self.add_mentions(field.unwrap_or_default(), &place) {
+                                let offset = record.offset.resolve(0);
+                                let detail = "no end to a location of the store in it";
+                                doubt(path, Doubt::Unreadable { position, offset, detail });
+                            }
                         }
-                        Found::Null | Found::Inline => {}
+                        Found::Null => {}
                         Found::Reference(target) => self.add(&target.location),
                         Found::Unreadable(detail) => {
                             let offset = record.offset.resolve(0);
@@ -357,6 +364,33 @@ impl Search {
             }
         })?;
         Ok(end.tail)
+    }
+
+    /// Takes every location of the store in a field as one that is referred to, with whatever
+    /// scheme. Where one ends is for who wrote it to know, so all ends that it may have count.
+    /// False if there are too many of them.
+    fn add_mentions(&mut self, field: &[u8], place: &str) -> bool {
+        // That of a store in memory is too short to say anything.
+        if place.len() <= ":///".len() {
+            return true;
+        }
+        for at in memchr::memmem::find_iter(field, place) {
+            let rest = field.get(at + place.len()..).unwrap_or_default();
+            let legal = |byte: &u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(byte);
+            let len = rest.iter().take_while(|byte| legal(byte)).count();
+            let word = |at: usize| rest.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
+            let ends = (1..=len).filter(|end| *end == len || !word(*end));
+            for (nth, end) in ends.enumerate() {
+                if nth == ENDS || end > LONGEST {
+                    return false;
+                }
+                let rest = rest.get(..end).and_then(|rest| std::str::from_utf8(rest).ok());
+                if let Some(rest) = rest {
+                    self.add(&format!("{}{rest}", self.store));
+                }
+            }
+        }
+        true
     }
 
     /// Takes a location as one that is referred to.
@@ -447,13 +481,6 @@ impl Search {
     pub const fn doubts(&self) -> u64 {
         self.doubts
     }
-}
-
-/// Whether a field has the URL of the store in it, from `://` on.
-fn names(field: Option<&[u8]>, place: &str) -> bool {
-    // That of a store in memory is too short to say anything.
-    place.len() > ":///".len()
-        && field.is_some_and(|field| memchr::memmem::find(field, place.as_bytes()).is_some())
 }
 
 /// Whether the offset index beside a segment has an entry, and not only the zeros that it was
