@@ -161,10 +161,7 @@ fn record(offset: i64, location: &str, id: &str, way: Way, magic: u8) -> (Rec, b
         Way::Tombstone => rec.value = None,
         _ => {}
     }
-    let refers = match way {
-        Way::Inline | Way::Tombstone => false,
-        _ => true,
-    };
+    let refers = !matches!(way, Way::Inline | Way::Tombstone);
     if has_header && magic < 2 {
         rec.headers.clear();
     }
