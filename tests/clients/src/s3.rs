@@ -3,10 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
+use http_body_util::{BodyExt, Collected};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
@@ -79,7 +80,15 @@ impl S3Server {
                         // Not one of S3's.
                         request.headers_mut().remove("authorization");
                     }
-                    Service::call(&service, request)
+                    let service = service.clone();
+                    async move {
+                        // All of it before the answer: a connection that is closed with bytes
+                        // unread may break before the client has seen why.
+                        let (head, body) = request.into_parts();
+                        let body = body.collect().await.map(Collected::to_bytes);
+                        let body = s3s::Body::from(body.unwrap_or_default());
+                        service.call(Request::from_parts(head, body)).await
+                    }
                 });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(socket), service);
