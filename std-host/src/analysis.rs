@@ -87,6 +87,21 @@ pub struct ReferenceFigures {
     pub compressed_bytes: Vec<u64>,
 }
 
+impl ReferenceFigures {
+    fn add(
+        &mut self,
+        moved: &Moved,
+        original: u64,
+        uncompressed: u64,
+        compressed: impl Iterator<Item = u64>,
+    ) {
+        self.moved.merge(moved);
+        add(&mut self.original_bytes, original);
+        add(&mut self.uncompressed_bytes, uncompressed);
+        self.compressed_bytes.iter_mut().zip(compressed).for_each(|(sum, more)| add(sum, more));
+    }
+}
+
 /// A batch compressed with one codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compressed {
@@ -203,13 +218,9 @@ impl Figures {
             sums.ln_ratios += ratio(uncompressed, bytes).ln();
         }
         if let Some(batch) = &batch.by_reference {
-            let sums = &mut self.by_reference;
-            sums.moved.merge(&batch.moved);
-            add(&mut sums.original_bytes, batch.size);
-            add(&mut sums.uncompressed_bytes, batch.uncompressed);
             let given = batch.compressed.iter().copied();
             let given = given.chain(std::iter::repeat(batch.uncompressed));
-            sums.compressed_bytes.iter_mut().zip(given).for_each(|(sum, more)| add(sum, more));
+            self.by_reference.add(&batch.moved, batch.size, batch.uncompressed, given);
         }
     }
 
@@ -237,13 +248,10 @@ impl Figures {
             sums.ratios += other.ratios;
             sums.ln_ratios += other.ln_ratios;
         }
-        let (sums, others) = (&mut self.by_reference, &others.by_reference);
-        sums.moved.merge(&others.moved);
-        add(&mut sums.original_bytes, others.original_bytes);
-        add(&mut sums.uncompressed_bytes, others.uncompressed_bytes);
-        for (sum, more) in sums.compressed_bytes.iter_mut().zip(&others.compressed_bytes) {
-            add(sum, *more);
-        }
+        let ReferenceFigures { moved, original_bytes, uncompressed_bytes, compressed_bytes } =
+            &others.by_reference;
+        let compressed = compressed_bytes.iter().copied();
+        self.by_reference.add(moved, *original_bytes, *uncompressed_bytes, compressed);
     }
 
     /// U/O.

@@ -118,7 +118,6 @@ impl Compressors for HostCompressors {
         }
         let staged = slot.staged.as_mut()?;
         staged.magic = magic;
-        staged.reset();
         Some(staged)
     }
 }
@@ -252,12 +251,9 @@ mod tests {
 
     use super::*;
     use crate::cpu;
+    use crate::dump::digest::hex;
     use crate::growing::GrowingBuffer;
     use crate::recompress::Recompressor;
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
 
     fn host(spec: &str) -> (Codec, HostCompressors) {
         let spec: CodecSpec = spec.parse().unwrap();
@@ -475,6 +471,7 @@ mod tests {
             let mut first = None;
             for (taken, finish) in [(0, false), (100, false), (200_000, false), (200_000, true)] {
                 let encoder = compressors.compressor(codec, Magic::V2).unwrap();
+                encoder.reset();
                 encoder.advance(&plain[100_000..100_000 + taken], &mut [0; 1000]).unwrap();
                 if finish {
                     // It waits for room.

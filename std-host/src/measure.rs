@@ -6,7 +6,7 @@ use std::time::Instant;
 use logseg_core::builder::sizes::batch_header_size;
 use logseg_core::{BatchHeader, Codec, Limits, Magic};
 
-use crate::analysis::{BatchByReference, BatchFigures, Compressed, Moved};
+use crate::analysis::{BatchByReference, BatchFigures, Compressed};
 use crate::by_reference::ByReference;
 use crate::codec_spec::CodecSpec;
 use crate::opened::{Opened, Opener};
@@ -77,10 +77,10 @@ impl Measurer {
         let as_it_is = header.is_control() || records == 0;
         let size = header.size;
         let plain = self.opener.plain().len() as u64;
-        let moved = match &mut self.references {
-            Some(references) => references.by.rewrite(&self.opener, header, entry),
-            None => Moved::default(),
-        };
+        let references = self.references.as_mut().map(|references| {
+            let moved = references.by.rewrite(&self.opener, header, entry);
+            (references, moved)
+        });
         if header.magic == Magic::V1 {
             self.opener.relative_offsets();
         }
@@ -103,9 +103,9 @@ impl Measurer {
             };
             self.figures.push(bytes);
         }
-        let by_reference = match &mut self.references {
+        let by_reference = match references {
             None => None,
-            Some(references) => {
+            Some((references, moved)) => {
                 references.compressed.clear();
                 let sizes = if moved.values == 0 {
                     let sizes = self.figures.iter().map(|compressed| compressed.bytes);

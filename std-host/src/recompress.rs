@@ -131,6 +131,7 @@ mod tests {
     use logseg_core::{Builtin, Codecs, Pause, Window};
 
     use super::*;
+    use crate::dump::digest::unhex;
 
     fn recompressor(spec: &str) -> Recompressor {
         Recompressor::new(spec.parse().unwrap())
@@ -143,9 +144,7 @@ mod tests {
     }
 
     fn hex(text: &str) -> Vec<u8> {
-        let nibbles: Vec<u8> =
-            text.chars().map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap()).collect();
-        nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+        unhex(text).unwrap()
     }
 
     /// Decodes with the core.

@@ -347,13 +347,13 @@ pub fn find_files(paths: &[PathBuf], is_wanted: impl Fn(&Path) -> bool) -> Found
         let walk = walkdir::WalkDir::new(path).follow_links(true).sort_by_file_name();
         for entry in walk {
             match entry {
+                Ok(entry) if entry.file_type().is_dir() || !is_wanted(entry.path()) => {}
+                Ok(entry) if entry.file_type().is_file() => {
+                    found.segments.push(entry.into_path());
+                }
                 Ok(entry) => {
-                    if is_wanted(entry.path()) && entry.file_type().is_file() {
-                        found.segments.push(entry.into_path());
-                    } else if is_wanted(entry.path()) && !entry.file_type().is_dir() {
-                        let error = io::Error::other("not a regular file");
-                        found.failures.push((entry.into_path(), error));
-                    }
+                    let error = io::Error::other("not a regular file");
+                    found.failures.push((entry.into_path(), error));
                 }
                 // A link that leads back up has been walked already.
                 Err(error) if error.loop_ancestor().is_some() => {}

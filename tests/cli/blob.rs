@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use logseg_core::builder::{BuilderOptions, MemoryRecordsBuilder};
@@ -11,7 +10,9 @@ use serde_json::{Value, json};
 use std_host::growing::GrowingBuffer;
 use std_host::large_message::VALUE_HEADER;
 
-use crate::{Run, case, ends_quietly_without_a_reader, program, run, run_with_input};
+use crate::{
+    Run, case, ends_quietly_without_a_reader, program, run, run_with_input, run_without_a_reader,
+};
 
 /// A store and a broker's log directory, both empty.
 struct Place {
@@ -654,19 +655,7 @@ fn orphans_are_blobs() {
 /// What was stored or deleted is told, whoever has gone.
 #[test]
 fn a_closed_pipe_hides_nothing() {
-    let without_reader = |args: &[&str]| {
-        let mut child = program()
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let without_reader = |args: &[&str]| run_without_a_reader(program().args(args)).expect(1).err;
     let place = Place::new();
     let (one, two) = (place.put("orders", b"1"), place.put("orders", b"2"));
     place.age(&one, 48);

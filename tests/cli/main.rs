@@ -287,11 +287,15 @@ fn a_closed_pipe_ends_it_quietly() {
 
 /// Closes the program's output at once: that is no error, and nothing is said.
 fn ends_quietly_without_a_reader(program: &mut Command) {
+    let run = run_without_a_reader(program).expect(0);
+    assert_eq!(run.err, "", "{program:?}");
+}
+
+/// Nobody reads what it writes.
+fn run_without_a_reader(program: &mut Command) -> Run {
     let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{program:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{program:?}");
+    Run::of(child.wait_with_output().unwrap())
 }
 
 /// Whoever read the errors may be gone as well.

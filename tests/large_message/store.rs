@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use std_host::large_message::{
     BlobError, BlobErrorKind, BlobIdGenerator, BlobStore, BlobStoreConfig, DeserializerConfig,
-    JsonFormatter, KEY_HEADER, LargeMessageDeserializer, LargeMessageFormatter,
+    FormatError, JsonFormatter, KEY_HEADER, LargeMessageDeserializer, LargeMessageFormatter,
     LargeMessageSerializer, ObjectBlobStore, Reference, SerializerConfig, VALUE_HEADER,
 };
 use std_host::serde::{Deserializer, Headers, SerdeError, Serializer};
@@ -316,4 +316,49 @@ fn too_large_to_store() {
     let error = serializer.serialize("topic", &mut headers, Some(&value)).unwrap_err();
     assert_eq!(kind(&error), BlobErrorKind::TooLarge);
     assert_eq!((store.calls(), headers.len()), (0, 0));
+}
+
+/// The location alone, behind an arrow.
+#[derive(Debug)]
+struct Arrow;
+
+impl LargeMessageFormatter for Arrow {
+    fn format(&self, reference: &Reference) -> Bytes {
+        format!("-> {}", reference.full_blob_path).into()
+    }
+
+    fn parse(&self, data: &[u8]) -> Result<Reference, FormatError> {
+        let text = std::str::from_utf8(data).ok().and_then(|text| text.strip_prefix("-> "));
+        let full_blob_path = text.ok_or_else(|| FormatError::new("no arrow"))?.to_owned();
+        Ok(Reference { full_blob_path, ..Reference::default() })
+    }
+
+    fn recognizes(&self, data: &[u8]) -> bool {
+        self.parse(data).is_ok()
+    }
+
+    fn name(&self) -> &str {
+        "arrow"
+    }
+}
+
+#[test]
+fn a_formatter_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = BlobStoreConfig::at(format!("file://{}", folder.path().display()));
+    let serializer = LargeMessageSerializer::open(SerializerConfig {
+        threshold_bytes: 10,
+        ..SerializerConfig::new(config.clone())
+    });
+    let serializer = serializer.unwrap().with_formatter(Box::new(Arrow));
+    let deserializer = LargeMessageDeserializer::open(DeserializerConfig::new(config));
+    let deserializer = deserializer.unwrap().with_formatter(Box::new(Arrow));
+    let (value, mut headers) = (Bytes::from(vec![7; 1000]), Headers::new());
+    let sent = serializer.serialize("topic", &mut headers, Some(&value)).unwrap().unwrap();
+    assert!(sent.starts_with(b"-> file:///"), "{sent:?}");
+    let back = deserializer.deserialize("topic", &mut headers.clone(), Some(&sent)).unwrap();
+    assert_eq!(back, Some(value));
+    let other = Bytes::from_static(b"{}");
+    let error = deserializer.deserialize("topic", &mut headers, Some(&other)).unwrap_err();
+    assert!(error.cause::<FormatError>().is_some(), "{error}");
 }

@@ -809,7 +809,8 @@ impl<B: Buffer> Put for Feed<'_, '_, B> {
         let mut bytes = [0; RecordPrefix::MOST];
         let mut out = Out::new(&mut bytes);
         let written = prefix.write(&mut out).map(|()| out.len());
-        self.put(bytes.get(..written.unwrap_or(0)).unwrap_or_default())
+        let written = written.ok_or(write::full(RecordPrefix::MOST))?;
+        self.put(bytes.get(..written).unwrap_or_default())
     }
 
     fn varlong(&mut self, value: Varlong) -> Result<(), ErrorKind> {

@@ -129,8 +129,8 @@ pub fn estimate_size_in_bytes_upper_bound(
 }
 
 /// Size of a buffer for records that are uncompressed `size` bytes, headers included
-/// ([`size_in_bytes`]), to be compressed anew (`estimateSizeInBytes`): the same for codec none, otherwise half of it within 1 KiB
-/// and 64 KiB.
+/// ([`size_in_bytes`]), to be compressed anew (`estimateSizeInBytes`): the same for codec
+/// none, otherwise half of it within 1 KiB and 64 KiB.
 #[must_use]
 pub const fn estimate_size_in_bytes(codec: Codec, size: u64) -> u64 {
     match codec {

@@ -20,7 +20,7 @@ pub(super) trait Put {
 }
 
 /// Room was made for the record, so this is never so.
-const fn full(have: usize) -> ErrorKind {
+pub(super) const fn full(have: usize) -> ErrorKind {
     ErrorKind::BufferTooSmall { need: have as u64 + 1, have: have as u64 }
 }
 

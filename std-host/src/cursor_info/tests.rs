@@ -25,10 +25,7 @@ const VECTORS: [(CompressionType, &str); 4] = [
 ];
 
 fn unhex(text: &str) -> Vec<u8> {
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    crate::dump::digest::unhex(text).unwrap()
 }
 
 /// The whole way that a reader goes.

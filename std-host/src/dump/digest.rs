@@ -66,6 +66,21 @@ impl RecordsDigest {
     }
 }
 
+/// The first half of SHA-256, to know a text by that was seen before.
+pub(crate) fn short_digest(text: &[u8]) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&Sha256::digest(text)[..16]);
+    short
+}
+
+/// The bytes of hexadecimal digits, two for each, in either case.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, odd) = text.as_bytes().as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |[high, low]: &[u8; 2]| Some((digit(*high)? << 4 | digit(*low)?) as u8);
+    odd.is_empty().then(|| pairs.iter().map(byte).collect()).flatten()
+}
+
 /// Lower-case hex.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {

@@ -477,11 +477,17 @@ impl Map<'_> {
     }
 
     fn boolean(&self, key: &str) -> Result<bool, ConfigError> {
-        match self.text(key) {
-            None => Ok(false),
-            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
-            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-            Some(text) => Err(ConfigError::new(key, format!("{text:?} is not true or false"))),
-        }
+        self.text(key).map_or(Ok(false), |text| truth(key, text))
+    }
+}
+
+/// As Kafka reads a boolean: in letters of any case.
+pub(super) fn truth(key: &str, value: &str) -> Result<bool, ConfigError> {
+    if value.eq_ignore_ascii_case("true") {
+        Ok(true)
+    } else if value.eq_ignore_ascii_case("false") {
+        Ok(false)
+    } else {
+        Err(ConfigError::new(key, format!("{value:?} is neither true nor false")))
     }
 }

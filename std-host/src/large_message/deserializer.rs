@@ -10,7 +10,7 @@ use super::config::{ConfigError, DeserializerConfig, MAX_BLOB_BYTES};
 use super::formatter::{self, LargeMessageFormatter, Reference};
 use super::{BlobError, BlobErrorKind, BlobStore, Marker, STEP, open};
 use crate::dump::digest::hex;
-use crate::serde::{Deserializer, Headers, SerdeError};
+use crate::serde::{Deserializer, Headers, RecordPart, SerdeError};
 
 /// Gets the values that references stand for: KIP-1159's `LargeMessageDeserializer`.
 ///
@@ -58,7 +58,7 @@ impl LargeMessageDeserializer {
     pub fn new(config: DeserializerConfig, store: Arc<dyn BlobStore>) -> Result<Self, ConfigError> {
         config.validate()?;
         let formatter = formatter::formatter(&config.formatter)?;
-        Ok(Self { store, formatter, config, marker: Marker::Value })
+        Ok(Self { store, formatter, config, marker: Marker(RecordPart::Value) })
     }
 
     /// With a `formatter` of one's own instead of the configuration's.
@@ -70,7 +70,7 @@ impl LargeMessageDeserializer {
     /// For keys instead of values: [`KEY_HEADER`](super::KEY_HEADER) is the header.
     #[must_use]
     pub fn for_keys(self) -> Self {
-        Self { marker: Marker::Key, ..self }
+        Self { marker: Marker(RecordPart::Key), ..self }
     }
 
     /// Its configuration.

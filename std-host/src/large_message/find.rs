@@ -7,21 +7,20 @@
 use std::io;
 use std::path::Path;
 
-use logseg_core::{Error, Limits, Record, Tail};
+use logseg_core::{Error, Header, Limits, Record, Tail};
 
 use super::{
-    JsonFormatter, KEY_HEADER, LargeMessageFormatter, MAX_REFERENCE_BYTES, Reference, VALUE_HEADER,
-    VERSION,
+    JsonFormatter, LargeMessageFormatter, MAX_REFERENCE_BYTES, Marker, Reference, VERSION, bakdata,
 };
 use crate::opened::Opener;
+use crate::serde::RecordPart;
 use crate::source::{Item, Segment};
 
-/// bakdata's headers, of one byte: 1 says that the value, or the key, is a URI.
-const BACKED_VALUE: &[u8] = b"__large.message.backed.value";
-const BACKED_KEY: &[u8] = b"__large.message.backed.key";
+/// The member that every reference has.
+const FULL_BLOB_PATH: &str = "full-blob-path";
 
-/// What is taken for a reference, beside values with [`VALUE_HEADER`] and keys with
-/// [`KEY_HEADER`].
+/// What is taken for a reference, beside values with [`VALUE_HEADER`](super::VALUE_HEADER)
+/// and keys with [`KEY_HEADER`](super::KEY_HEADER).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Finder {
     /// Values that look like one: JSON objects with a member `full-blob-path`.
@@ -90,57 +89,60 @@ impl Finder {
     /// What the value of a record is.
     #[must_use]
     pub fn value(&self, record: &Record<'_>) -> Found {
-        self.look(record, record.value, VALUE_HEADER, BACKED_VALUE)
+        self.look(record, record.value, RecordPart::Value)
     }
 
     /// What the key of a record is.
     #[must_use]
     pub fn key(&self, record: &Record<'_>) -> Found {
-        self.look(record, record.key, KEY_HEADER, BACKED_KEY)
+        self.look(record, record.key, RecordPart::Key)
     }
 
-    fn look(
-        &self,
-        record: &Record<'_>,
-        bytes: Option<&[u8]>,
-        marker: &str,
-        backed: &[u8],
-    ) -> Found {
+    fn look(&self, record: &Record<'_>, bytes: Option<&[u8]>, part: RecordPart) -> Found {
         let Some(bytes) = bytes else { return Found::Null };
-        // Of several the last one counts, as for a consumer.
-        match record.headers.filter(|header| header.key == marker.as_bytes()).last() {
+        let marker = Marker(part).header();
+        match last_header(record, marker) {
             Some(header) if header.value == Some(VERSION) => match JsonFormatter.parse(bytes) {
                 Ok(reference) => Found::Reference(reference.into()),
                 Err(error) => Found::Unreadable(error.to_string()),
             },
             Some(_) => Found::Unreadable(format!("header {marker} is of an unknown version")),
-            None => self.unmarked(record, bytes, backed),
+            None => self.unmarked(record, bytes, part).unwrap_or(Found::Inline),
         }
     }
 
-    fn unmarked(&self, record: &Record<'_>, bytes: &[u8], backed: &[u8]) -> Found {
-        let bakdata = if self.bakdata { bakdata(record, bytes, backed, self.doubt) } else { None };
-        match bakdata {
-            Some(found) if found != Found::Inline || !self.doubt => return found,
-            _ => {}
+    fn unmarked(&self, record: &Record<'_>, bytes: &[u8], part: RecordPart) -> Option<Found> {
+        if self.bakdata
+            && let Some(found) = bakdata_reference(record, bytes, part, self.doubt)
+        {
+            return Some(found);
         }
         if self.sniff
-            && let Some(found) = sniff(bytes)
+            && let Some(reference) = sniff(bytes)
         {
-            return found;
+            return Some(reference);
         }
-        if self.doubt && memchr::memmem::find(bytes, b"full-blob-path").is_some() {
-            return Found::Unreadable("full-blob-path in it, but not as a reference".to_owned());
-        }
-        Found::Inline
+        (self.doubt && mentions_path(bytes))
+            .then(|| Found::Unreadable(format!("{FULL_BLOB_PATH} in it, but not as a reference")))
     }
 }
 
-fn bakdata(record: &Record<'_>, bytes: &[u8], backed: &[u8], any: bool) -> Option<Found> {
+/// Of several the last one counts, as for a consumer.
+fn last_header<'r>(record: &Record<'r>, key: &str) -> Option<Header<'r>> {
+    record.headers.filter(|header| header.key == key.as_bytes()).last()
+}
+
+fn bakdata_reference(
+    record: &Record<'_>,
+    bytes: &[u8],
+    part: RecordPart,
+    doubt: bool,
+) -> Option<Found> {
     let target = |uri: &str| Target { location: uri.to_owned(), size: None };
-    match record.headers.filter(|header| header.key == backed).last() {
+    match last_header(record, bakdata::marker_header(part)) {
         Some(header) => match (header.value, std::str::from_utf8(bytes)) {
-            (Some([0]), _) => Some(Found::Inline),
+            // It says that this is none of bakdata's references, and of others it says nothing.
+            (Some([0]), _) => (!doubt).then_some(Found::Inline),
             (Some([1]), Ok(uri)) if uri.contains("://") => Some(Found::Reference(target(uri))),
             _ => Some(Found::Unreadable("no URI behind bakdata's header".to_owned())),
         },
@@ -150,18 +152,23 @@ fn bakdata(record: &Record<'_>, bytes: &[u8], backed: &[u8], any: bool) -> Optio
                 let uri = std::str::from_utf8(uri).ok()?;
                 let (scheme, _) = uri.split_once("://")?;
                 let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-                (matches!(scheme, "s3" | "abs" | "gs" | "file") || any && scheme.bytes().all(plain))
-                    .then(|| Found::Reference(target(uri)))
+                (matches!(scheme, "s3" | "abs" | "gs" | "file")
+                    || doubt && scheme.bytes().all(plain))
+                .then(|| Found::Reference(target(uri)))
             }
             _ => None,
         },
     }
 }
 
+fn mentions_path(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, FULL_BLOB_PATH.as_bytes()).is_some()
+}
+
 fn sniff(bytes: &[u8]) -> Option<Found> {
     let json =
         bytes.len() <= MAX_REFERENCE_BYTES && bytes.trim_ascii_start().first() == Some(&b'{');
-    if !json || memchr::memmem::find(bytes, b"full-blob-path").is_none() {
+    if !json || !mentions_path(bytes) {
         return None;
     }
     JsonFormatter.parse(bytes).ok().map(|reference| Found::Reference(reference.into()))

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::config::{self, ConfigError};
-use crate::dump::digest::hex;
+use crate::dump::digest::{hex, unhex};
 
 /// Most bytes of a reference: 64 KiB. Anything longer is not parsed.
 pub const MAX_REFERENCE_BYTES: usize = 64 << 10;
@@ -140,7 +140,7 @@ impl LargeMessageFormatter for JsonFormatter {
         let json: Json<'_> =
             serde_json::from_slice(data).map_err(|error| FormatError::new(error.to_string()))?;
         let sha256 = json.sha256.as_deref().map(|text| {
-            digest(text).ok_or_else(|| {
+            unhex(text).and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| {
                 FormatError::new(format!("sha256 is not 64 hexadecimal digits: {text:?}"))
             })
         });
@@ -168,17 +168,6 @@ impl LargeMessageFormatter for JsonFormatter {
     fn name(&self) -> &str {
         Self::NAME
     }
-}
-
-/// The 32 bytes of 64 hexadecimal digits.
-fn digest(text: &str) -> Option<[u8; 32]> {
-    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let digits = digits.filter(|digits| digits.len() == 64)?;
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::try_from(pair[0] << 4 | pair[1]).ok()?;
-    }
-    Some(digest)
 }
 
 /// The registered formatter of a name. Nothing is ever loaded by a name.

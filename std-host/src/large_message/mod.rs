@@ -63,7 +63,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::serde::Headers;
+use crate::serde::{Headers, RecordPart};
 
 pub use config::{BlobStoreConfig, ConfigError, DeserializerConfig, SerializerConfig};
 pub use deserializer::LargeMessageDeserializer;
@@ -101,16 +101,13 @@ pub fn open(config: &BlobStoreConfig) -> Result<Arc<dyn BlobStore>, ConfigError>
 
 /// The header that tells references, of keys or of values.
 #[derive(Debug, Clone, Copy)]
-enum Marker {
-    Value,
-    Key,
-}
+struct Marker(RecordPart);
 
 impl Marker {
     const fn header(self) -> &'static str {
-        match self {
-            Self::Value => VALUE_HEADER,
-            Self::Key => KEY_HEADER,
+        match self.0 {
+            RecordPart::Value => VALUE_HEADER,
+            RecordPart::Key => KEY_HEADER,
         }
     }
 

@@ -410,8 +410,9 @@ impl Core {
     async fn delete(&self, location: &str) -> Result<(), BlobError> {
         let object = self.object(location)?;
         self.run(location, || async {
-            self.inside(&object, false).await?;
-            self.unlinked(&object).await?;
+            if self.inside(&object, false).await? == Place::Linked {
+                return Err(linked(&object));
+            }
             self.store.delete(&object).await.map_err(classify)
         })
         .await
@@ -451,22 +452,15 @@ impl Core {
             state.last = page.last().map(|meta| meta.location.clone()).or(last);
             Ok((page, done))
         });
-        let (mut page, done): (Vec<ObjectMeta>, bool) = page.await?;
+        let (mut page, done) = page.await?;
         if let Some(directory) = self.directory.clone() {
             let filtered = blocking(move || {
                 let mut kept = Vec::with_capacity(page.len());
                 for meta in page {
                     match place(&directory, &file_path(&meta.location)) {
                         Ok(Place::Own) => kept.push(meta),
-                        Ok(Place::Linked) => {
-                            let detail = format!(
-                                "{} has another name in the store, by a symbolic link: no list \
-                                 can tell which one is referred to",
-                                meta.location
-                            );
-                            return Err(fatal(BlobErrorKind::NotAllowed, detail));
-                        }
-                        // Of another store, or gone since.
+                        Ok(Place::Linked) => return Err(linked(&meta.location)),
+                        // Of another store, or not to be looked at.
                         Ok(Place::Outside) | Err(_) => {}
                     }
                 }
@@ -509,38 +503,24 @@ impl Core {
         })
     }
 
-    /// In a file store, whether an object is in its directory when all links are followed.
-    async fn inside(&self, object: &Path, writing: bool) -> Result<(), Failure> {
-        let Some(directory) = self.directory.clone() else { return Ok(()) };
+    /// Where an object is in a file store; in any other, where its name says.
+    ///
+    /// Errors: outside of the store.
+    async fn inside(&self, object: &Path, writing: bool) -> Result<Place, Failure> {
+        let Some(directory) = self.directory.clone() else { return Ok(Place::Own) };
         let file = file_path(object);
-        blocking(move || match leads_inside(&directory, &file) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
+        blocking(move || match place(&directory, &file) {
+            Ok(Place::Outside) => {
                 let detail = "leads out of the store by a symbolic link".into();
                 Err(fatal(BlobErrorKind::NotAllowed, detail))
             }
+            Ok(place) => Ok(place),
             // Without its directory a store can have nothing, and nothing of it is missing.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && writing => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && writing => Ok(Place::Own),
             Err(error) => {
                 let detail = format!("the store's directory {}: {error}", directory.display());
                 Err(fatal(BlobErrorKind::Other, detail))
             }
-        })
-        .await
-    }
-
-    /// In a file store, whether an object is a file under its own name: what a symbolic link
-    /// stands for has another one, which somebody may know it by.
-    async fn unlinked(&self, object: &Path) -> Result<(), Failure> {
-        let Some(directory) = self.directory.clone() else { return Ok(()) };
-        let file = file_path(object);
-        blocking(move || match place(&directory, &file) {
-            Ok(Place::Linked) => {
-                let detail = "has another name in the store, by a symbolic link".into();
-                Err(fatal(BlobErrorKind::NotAllowed, detail))
-            }
-            // The store itself says what is the matter.
-            _ => Ok(()),
         })
         .await
     }
@@ -634,23 +614,44 @@ async fn collect(
     Ok(data.map_or(whole, Bytes::from))
 }
 
+/// Somebody may know it by its other name: nothing can tell which one is referred to.
+fn linked(object: &Path) -> Failure {
+    let detail = format!("{object} has another name in the store, by a symbolic link");
+    fatal(BlobErrorKind::NotAllowed, detail)
+}
+
 /// The file of an object of a file store.
 fn file_path(object: &Path) -> PathBuf {
     PathBuf::from(format!("/{object}"))
 }
 
-/// Whether `file`, or the nearest of its directories that exists, is in `directory` when all
-/// symbolic links are followed.
+/// Where a file of a file store is when all symbolic links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where its name says.
+    Own,
+    /// Elsewhere in the store.
+    Linked,
+    Outside,
+}
+
+/// Where `file` is in `directory`, or the nearest of its directories that exists.
 ///
 /// Errors: the directory itself cannot be found, or something on the way not be looked at.
-fn leads_inside(directory: &FilePath, file: &FilePath) -> io::Result<bool> {
+fn place(directory: &FilePath, file: &FilePath) -> io::Result<Place> {
     let real = directory.canonicalize()?;
     if !real.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
     for path in file.ancestors() {
         match path.canonicalize() {
-            Ok(path) => return Ok(path.starts_with(&real)),
+            Ok(found) => {
+                return Ok(match (found.strip_prefix(&real), path.strip_prefix(directory)) {
+                    (Ok(found), Ok(named)) if found == named => Place::Own,
+                    (Ok(_), _) => Place::Linked,
+                    (Err(_), _) => Place::Outside,
+                });
+            }
             Err(error)
                 if matches!(
                     error.kind(),
@@ -661,26 +662,7 @@ fn leads_inside(directory: &FilePath, file: &FilePath) -> io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
-    Ok(false)
-}
-
-/// Where a file of a file store is when all symbolic links are followed.
-enum Place {
-    /// Where its name says.
-    Own,
-    /// Elsewhere in the store.
-    Linked,
-    Outside,
-}
-
-/// Errors: it is not there, or cannot be looked at.
-fn place(directory: &FilePath, file: &FilePath) -> io::Result<Place> {
-    let (real, found) = (directory.canonicalize()?, file.canonicalize()?);
-    Ok(match (found.strip_prefix(&real), file.strip_prefix(directory)) {
-        (Ok(found), Ok(named)) if found == named => Place::Own,
-        (Ok(_), _) => Place::Linked,
-        (Err(_), _) => Place::Outside,
-    })
+    Ok(Place::Outside)
 }
 
 fn no_options(config: &BlobStoreConfig, store: &str) -> Result<(), ConfigError> {

@@ -27,7 +27,7 @@
 //! References are kept as 16 bytes of a digest each, in all about 40 bytes of memory a
 //! blob: two of the same digest could only keep a blob too much.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -36,10 +36,10 @@ use std::time::{Duration, SystemTime};
 
 use logseg_core::builder::sizes::LOG_OVERHEAD;
 use logseg_core::{Error, Limits, Tail, TailKind};
-use sha2::{Digest as _, Sha256};
 
 use super::Blob;
 use super::find::{Finder, Found, Scanner, Sighting};
+use crate::dump::digest::short_digest;
 use crate::source;
 
 /// Listings of the directories before a search gives up: while files come and go faster
@@ -54,14 +54,6 @@ const APPEND: Duration = Duration::from_millis(100);
 /// blob's name.
 const ENDS: usize = 64;
 const LONGEST: usize = 1024;
-
-type Digest = [u8; 16];
-
-fn digest(text: &[u8]) -> Digest {
-    let mut short = [0; 16];
-    short.copy_from_slice(&Sha256::digest(text)[..16]);
-    short
-}
 
 /// Why references may have been missed.
 #[derive(Debug)]
@@ -123,15 +115,12 @@ pub struct Search {
     /// URL of the store, as it starts every location.
     store: String,
     /// Locations in the store.
-    inside: HashSet<Digest>,
+    inside: HashSet<[u8; 16]>,
     /// Last segments of locations that are not the store's: it may go by another name
     /// where they were written.
-    outside: HashSet<Digest>,
+    outside: HashSet<[u8; 16]>,
     /// Topics that were looked at as a whole.
     topics: BTreeMap<String, Topic>,
-    /// When the newest segment of each partition was last written to; `None` for segments
-    /// that were named.
-    newest: BTreeMap<(String, Option<u32>), i64>,
     /// Segments that were read.
     segments: u64,
     records: u64,
@@ -142,11 +131,29 @@ pub struct Search {
 /// What is known of a topic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topic {
-    /// Partitions that were read. None if the topic was only named.
-    pub partitions: BTreeSet<u32>,
-    /// Up to when all of it is known, in epoch milliseconds: of each partition's latest
-    /// write, the earliest.
-    pub written: i64,
+    /// When the newest segment of each partition was last written to, in epoch milliseconds;
+    /// `None` for segments that were named.
+    newest: BTreeMap<Option<u32>, i64>,
+    /// Of these the earliest: up to then all of the topic is known.
+    known: i64,
+}
+
+impl Topic {
+    /// Partitions that were read, in order. None if the topic was only named.
+    pub fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
+        self.newest.keys().filter_map(|partition| *partition)
+    }
+
+    /// Whether a partition was read.
+    #[must_use]
+    pub fn has(&self, partition: u32) -> bool {
+        self.newest.contains_key(&Some(partition))
+    }
+
+    fn read(&mut self, partition: Option<u32>, written: i64) {
+        let newest = self.newest.entry(partition).or_default();
+        *newest = written.max(*newest);
+    }
 }
 
 /// What becomes of a blob.
@@ -209,16 +216,10 @@ impl Search {
         };
         search.read_all(paths, topics, limits, &mut tell);
         for (name, topic) in &mut search.topics {
-            let of = |((topic, _), written): (&(String, Option<u32>), &i64)| {
-                (topic == name).then_some(*written)
-            };
-            topic.written = search.newest.iter().filter_map(of).min().unwrap_or(0);
-        }
-        for (topic, Topic { partitions, .. }) in &search.topics {
-            let last = partitions.last().copied().unwrap_or(0);
-            for partition in (0..last).filter(|partition| !partitions.contains(partition)).take(100)
-            {
-                tell(Path::new(topic), Doubt::Missing { topic, partition });
+            topic.known = topic.newest.values().copied().min().unwrap_or(0);
+            let last = topic.partitions().last().unwrap_or(0);
+            for partition in (0..last).filter(|partition| !topic.has(*partition)).take(100) {
+                tell(Path::new(name), Doubt::Missing { topic: name, partition });
             }
         }
         search.doubts = doubts;
@@ -277,17 +278,17 @@ impl Search {
                 match self.read(&mut scanner, path, doubt) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => continue,
                     Err(error) => doubt(path, Doubt::Io(&error)),
-                    // A broker may be in the middle of an append.
-                    Ok(tail)
-                        if tail.kind == TailKind::PartialBatch
-                            && *patience.entry(path.clone()).or_insert(0) < PATIENCE =>
-                    {
-                        patience.entry(path.clone()).and_modify(|times| *times += 1);
-                        (self.records, self.references) = before;
-                        thread::sleep(APPEND);
-                        continue;
-                    }
                     Ok(tail) => {
+                        if tail.kind == TailKind::PartialBatch {
+                            // A broker may be in the middle of an append.
+                            let patience = patience.entry(path.clone()).or_insert(PATIENCE);
+                            if *patience > 0 {
+                                *patience -= 1;
+                                (self.records, self.references) = before;
+                                thread::sleep(APPEND);
+                                continue;
+                            }
+                        }
                         // Zeros are what a file was preallocated with, but for one that is
                         // nothing else, and for fewer than any entry has.
                         let zeros = tail.kind == TailKind::ZeroPadding;
@@ -313,18 +314,14 @@ impl Search {
     fn count_partition(&mut self, path: &Path, is_named: bool, topics: &[String], written: i64) {
         // What is found below a directory says itself whose it is.
         for topic in topics.iter().filter(|_| is_named) {
-            self.topics.entry(topic.clone()).or_default();
-            let newest = self.newest.entry((topic.clone(), None)).or_default();
-            *newest = written.max(*newest);
+            self.topics.entry(topic.clone()).or_default().read(None, written);
         }
         // A directory may be given as `.`.
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         if let Some((topic, partition)) = source::partition_of(&whole)
             && !is_named
         {
-            self.topics.entry(topic.to_owned()).or_default().partitions.insert(partition);
-            let newest = self.newest.entry((topic.to_owned(), Some(partition))).or_default();
-            *newest = written.max(*newest);
+            self.topics.entry(topic.to_owned()).or_default().read(Some(partition), written);
         }
     }
 
@@ -403,8 +400,8 @@ impl Search {
                 && !rest.contains(['%', '?', '#', '\\'])
         };
         match self.rest(location) {
-            Some(rest) if is_plain(rest) => self.inside.insert(digest(location.as_bytes())),
-            _ => self.outside.insert(digest(&last_segment(location))),
+            Some(rest) if is_plain(rest) => self.inside.insert(short_digest(location.as_bytes())),
+            _ => self.outside.insert(short_digest(&last_segment(location))),
         };
     }
 
@@ -438,13 +435,13 @@ impl Search {
         let Some(topic) = topic.filter(|_| self.is_blob(location)) else {
             return Verdict::OtherTopic;
         };
-        if self.inside.contains(&digest(location.as_bytes()))
-            || self.outside.contains(&digest(&last_segment(location)))
+        if self.inside.contains(&short_digest(location.as_bytes()))
+            || self.outside.contains(&short_digest(&last_segment(location)))
         {
             return Verdict::Referred;
         }
         let least = i64::try_from(age.least.as_millis()).unwrap_or(i64::MAX);
-        let known = age.began.min(topic.written);
+        let known = age.began.min(topic.known);
         if millis(blob.last_modified).saturating_add(least) < known {
             Verdict::Orphan
         } else {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::config::{ConfigError, MAX_BLOB_BYTES, SerializerConfig};
 use super::formatter::{self, LargeMessageFormatter, Reference};
 use super::{BlobError, BlobErrorKind, BlobStore, Marker, STEP, open};
-use crate::serde::{Headers, SerdeError, Serializer};
+use crate::serde::{Headers, RecordPart, SerdeError, Serializer};
 
 /// Puts values of the threshold or more into a blob store: KIP-1159's
 /// `LargeMessageSerializer`.
@@ -55,7 +55,7 @@ impl LargeMessageSerializer {
     pub fn new(config: SerializerConfig, store: Arc<dyn BlobStore>) -> Result<Self, ConfigError> {
         config.validate()?;
         let formatter = formatter::formatter(&config.formatter)?;
-        Ok(Self { store, formatter, config, marker: Marker::Value })
+        Ok(Self { store, formatter, config, marker: Marker(RecordPart::Value) })
     }
 
     /// With a `formatter` of one's own instead of the configuration's.
@@ -71,7 +71,7 @@ impl LargeMessageSerializer {
     /// (`sha256`) keep equal keys together.
     #[must_use]
     pub fn for_keys(self) -> Self {
-        Self { marker: Marker::Key, ..self }
+        Self { marker: Marker(RecordPart::Key), ..self }
     }
 
     /// Its configuration.

@@ -286,12 +286,11 @@ pub(crate) mod tests {
     use std::convert::Infallible;
 
     use super::*;
+    use crate::dump::digest::unhex;
 
     /// Bytes of hexadecimal digits, which blanks may part.
     pub(crate) fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u8> =
-            text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-        digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+        unhex(&text.split_whitespace().collect::<String>()).unwrap()
     }
 
     /// The entries of some bytes, all faults as error lines have them, and the tail.

@@ -66,7 +66,7 @@ impl List {
             None => Some(topic.clone()),
             Some(now) => partitions
                 .iter()
-                .find(|partition| !now.partitions.contains(partition))
+                .find(|partition| !now.has(**partition))
                 .map(|partition| format!("{topic}-{partition}")),
         })
     }
@@ -90,38 +90,31 @@ pub(super) fn run(
     let mut unwritten = None;
     let (mut deleted, mut bytes, mut kept) = (0u64, 0u64, 0u64);
     for (number, line) in &list.lines {
-        let stays = match judge(line, store, searched) {
-            Ok(None) => None,
-            Ok(Some(why)) => Some(why),
-            Err(error) => {
-                outcome.fail(format_args!("{path}: line {number}: {error}"));
-                kept += 1;
-                continue;
-            }
-        };
         let location = &line.location;
+        let stays = judge(line, store, searched).and_then(|stays| match stays {
+            None => store.delete(location).map(|()| None),
+            why => Ok(why),
+        });
         match stays {
-            Some(why) => {
+            Ok(None) => {
+                deleted += 1;
+                bytes = bytes.saturating_add(line.size);
+                // What was deleted is told, if not there then here.
+                if unwritten.is_none() {
+                    unwritten = writeln!(out, "deleted {location}").err();
+                }
+                if unwritten.is_some() {
+                    write_error(format_args!("deleted {location}"));
+                }
+            }
+            Ok(Some(why)) => {
                 kept += 1;
                 write_error(format_args!("{path}: line {number}: {location}: not deleted: {why}"));
             }
-            None => match store.delete(location) {
-                Ok(()) => {
-                    deleted += 1;
-                    bytes = bytes.saturating_add(line.size);
-                    // What was deleted is told, if not there then here.
-                    if unwritten.is_none() {
-                        unwritten = writeln!(out, "deleted {location}").err();
-                    }
-                    if unwritten.is_some() {
-                        write_error(format_args!("deleted {location}"));
-                    }
-                }
-                Err(error) => {
-                    kept += 1;
-                    outcome.fail(format_args!("{path}: line {number}: {error}"));
-                }
-            },
+            Err(error) => {
+                kept += 1;
+                outcome.fail(format_args!("{path}: line {number}: {error}"));
+            }
         }
     }
     let sums = format!("{deleted} blobs of {bytes} bytes deleted, {kept} not");

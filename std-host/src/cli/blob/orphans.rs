@@ -253,7 +253,7 @@ fn list(
         began: searched.age.began,
         min_age_ms: u64::try_from(args.min_age.as_millis()).unwrap_or(u64::MAX),
         topics: topics
-            .map(|(topic, found)| (topic.clone(), found.partitions.iter().copied().collect()))
+            .map(|(topic, found)| (topic.clone(), found.partitions().collect()))
             .collect(),
         segments: search.segments(),
         records: search.records(),

@@ -14,10 +14,10 @@ use std::thread;
 use clap::ValueEnum;
 use logseg_core::TailKind;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::{StoreOptions, name};
 use crate::cli::{LimitArgs, Outcome, Stop, find_segments, is_side_file, refuse, write_error};
+use crate::dump::digest::short_digest;
 use crate::dump::json::tail_name;
 use crate::large_message::find::{Finder, Found, Scanner, SegmentEnd, Sighting, Target};
 use crate::large_message::{BlobError, BlobErrorKind, ObjectBlobStore};
@@ -29,9 +29,9 @@ const ASKING: usize = 16;
 
 /// Finds the references in segments, and with --store whether their blobs are there
 ///
-/// A reference is a value, or a key, whose record has the header that marks it. Blobs are asked for by
-/// location, and nothing of them is read. A reference that cannot be read, and a blob that
-/// is missing or of another size, are damage (exit code 3).
+/// A reference is a value, or a key, whose record has the header that marks it. Blobs are
+/// asked for by location, and nothing of them is read. A reference that cannot be read, and a
+/// blob that is missing or of another size, are damage (exit code 3).
 #[derive(Debug, clap::Args)]
 pub(super) struct ScanArgs {
     /// Segment files, partition directories or log directories; - is standard input
@@ -300,24 +300,23 @@ impl Scan<'_> {
         let size = target.size.unwrap_or(0);
         counts.referred_bytes = counts.referred_bytes.saturating_add(size);
         counts.references_without_size += u64::from(target.size.is_none());
-        let mut digest = [0; 16];
-        digest.copy_from_slice(&Sha256::digest(target.location.as_bytes())[..16]);
-        if self.seen.insert(digest) {
+        let is_new = self.seen.insert(short_digest(target.location.as_bytes()));
+        if is_new {
             counts.blobs += 1;
             counts.blob_bytes = counts.blob_bytes.saturating_add(size);
-        } else if target.size.is_none() {
+        }
+        if self.store.is_none() {
             return;
         }
-        // Each size that somebody expects of it.
-        if let Some(size) = target.size {
-            for (byte, of_size) in digest.iter_mut().zip(Sha256::digest(size.to_be_bytes())) {
-                *byte ^= of_size;
+        // The store is asked once for each size that somebody expects of a blob. No location
+        // has a blank in it.
+        let is_asked = match target.size {
+            None => is_new,
+            Some(size) => {
+                self.seen.insert(short_digest(format!("{} {size}", target.location).as_bytes()))
             }
-            if !self.seen.insert(digest) {
-                return;
-            }
-        }
-        if self.store.is_some() {
+        };
+        if is_asked {
             self.questions.push(Question { position, offset, target });
             if self.questions.len() == ASKED {
                 self.ask();

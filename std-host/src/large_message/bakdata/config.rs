@@ -24,7 +24,9 @@ use std::str::FromStr;
 
 use logseg_core::Codec;
 
-use super::super::config::{BlobStoreConfig, ConfigError, DEFAULT_MAX_BLOB_BYTES, MAX_BLOB_BYTES};
+use super::super::config::{
+    BlobStoreConfig, ConfigError, DEFAULT_MAX_BLOB_BYTES, MAX_BLOB_BYTES, truth,
+};
 use super::base::BasePath;
 use super::ids::BakdataIdGenerator;
 
@@ -227,17 +229,6 @@ impl BakdataConfig {
         };
         let options = self.store_options.clone();
         Some(BlobStoreConfig { options, ..BlobStoreConfig::at(url) })
-    }
-}
-
-/// As `ConfigDef` of Kafka reads a boolean.
-fn truth(key: &str, value: &str) -> Result<bool, ConfigError> {
-    if value.eq_ignore_ascii_case("true") {
-        Ok(true)
-    } else if value.eq_ignore_ascii_case("false") {
-        Ok(false)
-    } else {
-        Err(ConfigError::new(key, format!("{value:?} is neither true nor false")))
     }
 }
 

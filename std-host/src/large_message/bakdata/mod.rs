@@ -75,7 +75,7 @@ const COMPRESSION_HEADER: &str = "__large.message.backed.compression";
 const OLD_COMPRESSION_HEADER: &str = "__large.message.backed..compression";
 
 /// The header that tells an inline payload from a URI.
-const fn marker_header(part: RecordPart) -> &'static str {
+pub(super) const fn marker_header(part: RecordPart) -> &'static str {
     match part {
         RecordPart::Key => "__large.message.backed.key",
         RecordPart::Value => "__large.message.backed.value",
